@@ -1,0 +1,1 @@
+//! Cross-key rules: all problems at once (R11-R13).

@@ -1,0 +1,134 @@
+//! The loss report: what a read received, changed, dropped and handed on (R25).
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+/// A count and the first offender, cut to a line.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// How often.
+    pub count: u64,
+    /// The first one, as raw JSON text or a description.
+    pub first: Option<String>,
+}
+
+/// The longest first offender that is kept, in characters.
+const FIRST_MAX: usize = 120;
+
+impl Tally {
+    /// One more; `what` is asked for the first one only.
+    pub fn add(&mut self, what: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.first.is_none() {
+            let text = what();
+            self.first = Some(match text.char_indices().nth(FIRST_MAX) {
+                Some((at, _)) => format!("{}...", &text[..at]),
+                None => text,
+            });
+        }
+    }
+
+    /// Adds another tally; the earlier first offender stays.
+    pub fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        if self.first.is_none() {
+            self.first = other.first;
+        }
+    }
+}
+
+/// The counts of one partition's read (R25).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Requests sent, token requests and retries included.
+    pub requests: u64,
+    /// Attempts after a first one.
+    pub retries: u64,
+    /// Pages used.
+    pub pages: u64,
+    /// Decoded body bytes.
+    pub bytes: u64,
+    /// Raw records received.
+    pub rows_read: u64,
+    /// Rows handed on.
+    pub rows_emitted: u64,
+    /// Values converted exactly or with a loss of digits, per column.
+    pub converted: BTreeMap<String, Tally>,
+    /// Values that did not fit and became NULL, per column.
+    pub nulled: BTreeMap<String, Tally>,
+    /// Keys that stood twice in a record.
+    pub duplicate_keys: Tally,
+    /// Records without a readable position.
+    pub without_position: Tally,
+    /// Records dated after the read began.
+    pub in_future: u64,
+    /// Records dropped because they were delivered before.
+    pub duplicates_dropped: u64,
+    /// Boundary records that did not fit the memory of `dedup-key`.
+    pub not_remembered: u64,
+}
+
+impl Counts {
+    /// Adds the counts of another page or partition.
+    pub fn merge(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.retries += other.retries;
+        self.pages += other.pages;
+        self.bytes += other.bytes;
+        self.rows_read += other.rows_read;
+        self.rows_emitted += other.rows_emitted;
+        for (mine, theirs) in [(&mut self.converted, other.converted), (&mut self.nulled, other.nulled)] {
+            for (column, tally) in theirs {
+                mine.entry(column).or_default().merge(tally);
+            }
+        }
+        self.duplicate_keys.merge(other.duplicate_keys);
+        self.without_position.merge(other.without_position);
+        self.in_future += other.in_future;
+        self.duplicates_dropped += other.duplicates_dropped;
+        self.not_remembered += other.not_remembered;
+    }
+}
+
+/// Live figures of a read, shared with whoever shows progress.
+#[derive(Debug, Default)]
+pub struct Meter {
+    /// Requests sent so far.
+    pub requests: AtomicU64,
+    /// Attempts after a first one so far.
+    pub retries: AtomicU64,
+    /// Pages used so far.
+    pub pages: AtomicU64,
+    /// Decoded body bytes so far.
+    pub bytes: AtomicU64,
+    /// Records received so far.
+    pub rows: AtomicU64,
+    note: Mutex<String>,
+}
+
+impl Meter {
+    /// Adds to one of the figures.
+    pub fn add(figure: &AtomicU64, n: u64) {
+        figure.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Reads one of the figures.
+    pub fn get(figure: &AtomicU64) -> u64 {
+        figure.load(Ordering::Relaxed)
+    }
+
+    /// Says what the read is doing or waiting for ("waiting 3 s: 429"); empty when it is just reading.
+    pub fn say(&self, note: impl Into<String>) {
+        if let Ok(mut held) = self.note.lock() {
+            *held = note.into();
+        }
+    }
+
+    /// What was said last.
+    pub fn note(&self) -> String {
+        self.note.lock().map(|held| held.clone()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,114 @@
+//! One request as a value: what a paginator asks for and a client sends. Never a credential.
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+use crate::config::{Method, TableConfig};
+use crate::secret::Redactor;
+
+/// One request, without credentials and fixed headers: the client adds those.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// `GET` or `POST`.
+    pub method: Method,
+    /// The whole URL; every query value is percent-encoded once (R18).
+    pub url: Url,
+    /// The JSON body of a `POST`.
+    pub body: Option<String>,
+    /// A link the API handed out: followed verbatim, pinned to the origin (R17).
+    pub is_link: bool,
+}
+
+impl Request {
+    /// What makes two requests the same (R15): method, URL and body, as a hash.
+    pub fn identity(&self) -> [u8; 32] {
+        Sha256::new()
+            .chain_update(self.method.as_str())
+            .chain_update([0])
+            .chain_update(self.url.as_str())
+            .chain_update([0])
+            .chain_update(self.body.as_deref().unwrap_or(""))
+            .finalize()
+            .into()
+    }
+
+    /// The URL for messages: without secrets.
+    pub fn display(&self, redactor: &Redactor) -> String {
+        redactor.scrub(self.url.as_str())
+    }
+
+    /// A link found in an answer, resolved against the URL that returned it (RFC 3986 section 5, R17).
+    pub fn link(base: &Url, target: &str) -> Result<Self, String> {
+        let mut url = base.join(target).map_err(|e| format!("the link {target:?} is no URL: {e}"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("the link {target:?} is neither http nor https"));
+        }
+        url.set_fragment(None);
+        Ok(Self { method: Method::Get, url, body: None, is_link: true })
+    }
+}
+
+/// The fixed part of a table's requests; paginators add their parameters to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RequestTemplate {
+    method: Method,
+    url: Url,
+    params: Vec<(String, String)>,
+    body: Option<Value>,
+}
+
+impl RequestTemplate {
+    /// The template of a table; `extra` parameters (a stored timestamp or token) go on every request that is built.
+    pub fn new(table: &TableConfig, extra: Vec<(String, String)>) -> Self {
+        let mut params = table.params.clone();
+        params.extend(extra);
+        Self { method: table.method, url: table.url.clone(), params, body: table.body.clone() }
+    }
+
+    /// The request with some more query parameters.
+    pub fn with_params(&self, more: &[(&str, &str)]) -> Request {
+        self.build(more, self.body.clone())
+    }
+
+    /// The request with a value put into its JSON body at `path`; missing parents are created (R18: a JSON string).
+    pub fn with_body_value(
+        &self,
+        path: &jsonptr::Pointer,
+        value: &str,
+        more: &[(&str, &str)],
+    ) -> Result<Request, String> {
+        let mut body = self.body.clone().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        path.assign(&mut body, Value::String(value.to_owned()))
+            .map_err(|e| format!("the body has no place for a cursor at {path}: {e}"))?;
+        Ok(self.build(more, Some(body)))
+    }
+
+    fn build(&self, more: &[(&str, &str)], body: Option<Value>) -> Request {
+        let mut url = self.url.clone();
+        let fixed = self.params.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        set_query(&mut url, fixed.chain(more.iter().copied()));
+        Request { method: self.method, url, body: body.map(|b| b.to_string()), is_link: false }
+    }
+}
+
+/// Appends query parameters, each name and value percent-encoded once, a space as `%20` (R18).
+pub fn set_query<'a>(url: &mut Url, pairs: impl Iterator<Item = (&'a str, &'a str)>) {
+    let mut query = url.query().unwrap_or("").to_owned();
+    for (name, value) in pairs {
+        if !query.is_empty() {
+            query.push('&');
+        }
+        query.extend(encode(name));
+        query.push('=');
+        query.extend(encode(value));
+    }
+    url.set_query(if query.is_empty() { None } else { Some(&query) });
+}
+
+/// RFC 3986 unreserved characters stay; everything else is encoded.
+fn encode(text: &str) -> impl Iterator<Item = &str> {
+    const KEPT: percent_encoding::AsciiSet =
+        percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    percent_encoding::utf8_percent_encode(text, &KEPT)
+}

@@ -1,0 +1,1 @@
+//! Nested objects become columns (R24).

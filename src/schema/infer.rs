@@ -1,0 +1,1 @@
+//! Columns from the first page: names, paths and widened types (R24).

@@ -1,0 +1,105 @@
+//! What a table looks like: an Arrow schema and a JSON pointer per column.
+
+pub mod flatten;
+pub mod infer;
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use jsonptr::PointerBuf;
+
+use crate::config::{ColumnType, OnMismatch};
+use crate::position::TimestampFormat;
+
+/// Marks an Arrow `Utf8` field whose values are JSON texts (the canonical Arrow extension name).
+pub const JSON_EXTENSION: &str = "arrow.json";
+
+/// One column: where its value stands in a record and how it becomes an Arrow value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Column name.
+    pub name: String,
+    /// Pointer into a record; the root pointer is the whole record (variant mode).
+    pub path: PointerBuf,
+    /// Its type.
+    pub data_type: ColumnType,
+    /// How dates and timestamps are written; `None` is RFC 3339 (timestamps) or `%Y-%m-%d` (dates).
+    pub format: Option<TimestampFormat>,
+}
+
+/// The columns of a table, resolved: declared, inferred or variant, with any projection applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableSchema {
+    /// In output order.
+    pub columns: Vec<Column>,
+    /// A JSON column, after `columns`, of the fields that no column of the table reads.
+    pub rest: Option<RestColumn>,
+    /// What a value that does not fit does (R24).
+    pub on_mismatch: OnMismatch,
+}
+
+/// The column of undeclared fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestColumn {
+    /// Column name.
+    pub name: String,
+    /// What counts as declared: the paths of all columns of the table, projected or not.
+    pub declared: Vec<PointerBuf>,
+}
+
+impl TableSchema {
+    /// The Arrow schema: every column nullable; JSON columns carry the extension name [`JSON_EXTENSION`].
+    pub fn arrow(&self) -> SchemaRef {
+        let mut fields: Vec<Field> = self.columns.iter().map(|c| field(&c.name, c.data_type)).collect();
+        if let Some(rest) = &self.rest {
+            fields.push(field(&rest.name, ColumnType::Json));
+        }
+        Arc::new(Schema::new(fields))
+    }
+
+    /// Only the named columns, in the order they are named. An unknown name is returned as the error.
+    pub fn project(&self, names: &[String]) -> Result<Self, String> {
+        let mut columns = Vec::with_capacity(names.len());
+        let mut rest = None;
+        for name in names {
+            if let Some(column) = self.columns.iter().find(|c| c.name == *name) {
+                columns.push(column.clone());
+            } else if self.rest.as_ref().is_some_and(|r| r.name == *name) {
+                rest.clone_from(&self.rest);
+            } else {
+                return Err(name.clone());
+            }
+        }
+        Ok(Self { columns, rest, on_mismatch: self.on_mismatch })
+    }
+
+    /// The names of all columns.
+    pub fn names(&self) -> Vec<&str> {
+        self.columns.iter().map(|c| c.name.as_str()).chain(self.rest.iter().map(|r| r.name.as_str())).collect()
+    }
+}
+
+/// The Arrow field of a column type.
+pub fn field(name: &str, data_type: ColumnType) -> Field {
+    let arrow = match data_type {
+        ColumnType::Int32 => DataType::Int32,
+        ColumnType::Int64 => DataType::Int64,
+        ColumnType::Float64 => DataType::Float64,
+        ColumnType::Decimal(precision, scale) => DataType::Decimal128(precision, scale),
+        ColumnType::Boolean => DataType::Boolean,
+        ColumnType::String | ColumnType::Json => DataType::Utf8,
+        ColumnType::Date => DataType::Date32,
+        ColumnType::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+    };
+    let field = Field::new(name, arrow, true);
+    if data_type == ColumnType::Json {
+        field.with_metadata([("ARROW:extension:name".to_owned(), JSON_EXTENSION.to_owned())].into())
+    } else {
+        field
+    }
+}
+
+/// Whether a field holds JSON text.
+pub fn is_json(field: &Field) -> bool {
+    field.metadata().get("ARROW:extension:name").is_some_and(|name| name == JSON_EXTENSION)
+}
