@@ -60,9 +60,8 @@ pub(super) fn read(section: Section<'_>) -> Saving<'_> {
             Mode::Token => ModeConfig::Token { path: token_path?, param: token_param? },
         })
     });
-    let config = || {
-        Some(CheckpointConfig { location: location?, mode: mode_config?, lag: lag?, dedup_key, future: future? })
-    };
+    let config =
+        || Some(CheckpointConfig { location: location?, mode: mode_config?, lag: lag?, dedup_key, future: future? });
     let config = if enabled { config() } else { None };
     Saving { enabled, mode, sends, config, section }
 }

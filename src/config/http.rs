@@ -130,7 +130,11 @@ pub(super) fn read_headers(section: &Section<'_>) -> Vec<FixedHeader> {
 }
 
 /// Reads the `schema` block as it applies to a table with these columns.
-pub(super) fn read_schema(section: &Section<'_>, columns: &[ColumnConfig], table: &Section<'_>) -> Option<SchemaConfig> {
+pub(super) fn read_schema(
+    section: &Section<'_>,
+    columns: &[ColumnConfig],
+    table: &Section<'_>,
+) -> Option<SchemaConfig> {
     let modes = [("strict", SchemaMode::Strict), ("infer", SchemaMode::Infer), ("variant", SchemaMode::Variant)];
     let mode = match section.sets("mode") {
         true => section.choice("mode", &modes)?,
@@ -183,7 +187,9 @@ mod tests {
 
     #[test]
     fn a_rate_is_a_number_per_second_or_per_named_time() {
-        for (text, per_second) in [("4", 4.0), ("0.5", 0.5), ("120 / minute", 2.0), ("7200/hour", 2.0), ("86400 / day", 1.0)] {
+        for (text, per_second) in
+            [("4", 4.0), ("0.5", 0.5), ("120 / minute", 2.0), ("7200/hour", 2.0), ("86400 / day", 1.0)]
+        {
             assert_eq!(parse_rate(text), Some(Rate { per_second }), "{text}");
         }
         for text in ["0", "-1", "inf", "nan", "x", "10 / week", "10 per minute", "", "/minute"] {

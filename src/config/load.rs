@@ -10,7 +10,7 @@ use super::section::{Report, Section};
 use super::table::{self, Shared};
 use super::text::{self, Text, join};
 use super::validate::{self, Sent};
-use super::{Auth, SourceConfig, TableConfig, auth, http, keys, pagination, urls};
+use super::{SourceConfig, TableConfig, auth, http, keys, pagination, urls};
 use crate::error::{Error, ErrorKind, Problem, Result};
 use crate::secret::{Redactor, Secret, names_a_secret};
 
@@ -37,7 +37,7 @@ pub fn load_with_env(path: &Path, env: &HashMap<String, String>) -> Result<Sourc
     let (config, redactor) = read_source(path, &top);
     drop(top);
 
-    let (mut problems, warnings) = report.into_parts();
+    let (mut problems, mut warnings) = report.into_parts();
     // What follows from a variable that is not set is said by that.
     let mut first = unset.len();
     problems.retain(|problem| {
@@ -46,6 +46,7 @@ pub fn load_with_env(path: &Path, env: &HashMap<String, String>) -> Result<Sourc
         said
     });
     scrub(&mut problems, &redactor);
+    scrub(&mut warnings, &redactor);
     match config {
         Some(config) if problems.is_empty() => Ok(SourceConfig { warnings, ..config }),
         _ if problems.is_empty() => Err(Error::new(ErrorKind::Bug, "a configuration is incomplete without a reason")),
@@ -99,7 +100,8 @@ fn read_source(path: &Path, top: &Section<'_>) -> (Option<SourceConfig>, Redacto
     let headers = http.as_ref().map_or(&[][..], |h| &h.headers);
     validate::plain_http(base_url.as_ref(), auth.as_ref(), headers, &read, report);
 
-    let redactor = redactor(auth.as_ref(), headers.iter().chain(read.iter().flat_map(|t| &t.headers)), &hadoop);
+    let with_headers = std::iter::once(&http_block).chain(blocks.iter().map(|(_, block)| block));
+    let redactor = redactor(&auth_block, with_headers, &hadoop);
     let complete = read.len() == tables.len();
     let config = || {
         Some(SourceConfig {
@@ -151,23 +153,21 @@ fn flatten(value: &HoconValue, name: &str, key: &str, flat: &mut BTreeMap<String
     }
 }
 
-/// Everything that must not stand in a message, whatever led it there (R23).
+/// Everything that must not stand in a message, whatever led it there (R23). Learnt from the blocks, right or wrong.
 fn redactor<'a>(
-    auth: Option<&Auth>,
-    headers: impl Iterator<Item = &'a super::FixedHeader>,
+    auth: &Section<'_>,
+    with_headers: impl Iterator<Item = &'a Section<'a>>,
     hadoop: &BTreeMap<String, String>,
 ) -> Redactor {
     let redactor = Redactor::default();
-    match auth {
-        Some(Auth::Bearer(secret)) => redactor.learn(secret),
-        Some(Auth::Basic { password, .. }) => redactor.learn(password),
-        Some(Auth::Header { value, .. } | Auth::Query { value, .. }) => redactor.learn(value),
-        Some(Auth::OAuth2(oauth2)) => redactor.learn(&oauth2.client_secret),
-        _ => {}
+    for key in ["token", "password", "header-value", "client-secret", "query-value"] {
+        auth.text(key).into_iter().for_each(|text| redactor.learn(&Secret::new(text)));
     }
-    headers.filter(|h| h.is_secret).for_each(|h| redactor.learn(&h.value));
-    let secret_properties = hadoop.iter().filter(|(name, _)| names_a_secret(name));
-    secret_properties.for_each(|(_, value)| redactor.learn(&Secret::new(value.as_str())));
+    let headers = with_headers.flat_map(|block| block.pairs("headers"));
+    let properties = hadoop.iter().map(|(name, value)| (name.clone(), value.clone()));
+    for (_, value) in headers.chain(properties).filter(|(name, _)| names_a_secret(name)) {
+        redactor.learn(&Secret::new(value));
+    }
     redactor
 }
 

@@ -10,6 +10,8 @@ mod location;
 mod pagination;
 mod section;
 mod table;
+#[cfg(test)]
+mod tests;
 mod text;
 mod urls;
 mod validate;

@@ -77,10 +77,7 @@ fn values(section: &Section<'_>) -> Values {
         cursor_body_path: section.pointer("cursor-body-path"),
         initial_cursor: section.name("initial-cursor"),
         next_url_path: section.pointer("next-url-path"),
-        end: DeclaredEnd {
-            total_path: section.pointer("total-path"),
-            has_more_path: section.pointer("has-more-path"),
-        },
+        end: DeclaredEnd { total_path: section.pointer("total-path"), has_more_path: section.pointer("has-more-path") },
         max_pages: section.whole("max-pages", 1),
     }
 }
@@ -202,7 +199,13 @@ fn upper(section: &Section<'_>, first: &str, second: &str) -> Upper {
     match (section.layer(first), section.layer(second)) {
         (None, None) => Upper::Neither,
         (Some(a), Some(b)) if a == b => Upper::Both,
-        (Some(a), Some(b)) => if a < b { Upper::First } else { Upper::Second },
+        (Some(a), Some(b)) => {
+            if a < b {
+                Upper::First
+            } else {
+                Upper::Second
+            }
+        }
         (Some(_), None) => Upper::First,
         (None, Some(_)) => Upper::Second,
     }

@@ -200,7 +200,8 @@ impl Walk {
 
     /// Reads what an `include` names: HOCON lets a missing file pass, here it is a problem.
     fn include(&mut self, name: &str, from_working_directory: bool, block: &str, depth: usize, place: &Place) {
-        let directory = if from_working_directory { Path::new("") } else { place.file.parent().unwrap_or(Path::new("")) };
+        let directory =
+            if from_working_directory { Path::new("") } else { place.file.parent().unwrap_or(Path::new("")) };
         let path = directory.join(name);
         let candidates = match path.extension() {
             Some(_) => vec![path.clone()],
@@ -258,7 +259,8 @@ fn resolve(
         if !error.message.starts_with("could not resolve") || env.contains_key(&error.path) {
             return Err(Problem { key, message: resolve_error(&error.message), file, line });
         }
-        let message = format!("${{{}}} is neither set in the environment nor a key; ${{?{}}} is optional", at.name, at.name);
+        let message =
+            format!("${{{}}} is neither set in the environment nor a key; ${{?{}}} is optional", at.name, at.name);
         unresolved.push(Problem { key, message, file, line });
         env.insert(error.path, String::new());
     }
