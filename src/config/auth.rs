@@ -23,6 +23,7 @@ pub(super) fn read(section: &Section<'_>, directory: &Path) -> Option<Auth> {
     for key in keys::AUTH.iter().filter(|k| **k != "type" && !own.contains(k) && section.sets(k)) {
         section.problem(key, format!("is no key of auth.type = {name}; that has {}", list(own)));
     }
+    let client_auth = section.choice("client-auth", &[("body", ClientAuth::Body), ("basic", ClientAuth::Basic)]);
     let why = format!(" with auth.type = {name}");
     let need = |keys: &[&str]| keys.iter().for_each(|key| section.require(key, &why));
     match name {
@@ -58,7 +59,7 @@ pub(super) fn read(section: &Section<'_>, directory: &Path) -> Option<Auth> {
         _ if section.sets("token") => section.secret("token").map(Auth::Bearer),
         _ => {
             need(&["client-id", "client-secret", "token-url"]);
-            oauth2(section)
+            oauth2(section, client_auth)
         }
     }
 }
@@ -79,11 +80,10 @@ fn bearer(section: &Section<'_>, directory: &Path) -> Option<Auth> {
     None
 }
 
-fn oauth2(section: &Section<'_>) -> Option<Auth> {
+fn oauth2(section: &Section<'_>, client_auth: Option<ClientAuth>) -> Option<Auth> {
     let (client_id, client_secret) = (section.name("client-id"), section.secret("client-secret"));
     let token_url = section.text("token-url").and_then(|text| token_url(section, &text));
     let (scope, audience) = (section.text("scope"), section.text("audience"));
-    let client_auth = section.choice("client-auth", &[("body", ClientAuth::Body), ("basic", ClientAuth::Basic)]);
     Some(Auth::OAuth2(OAuth2 {
         client_id: client_id?,
         client_secret: client_secret?,

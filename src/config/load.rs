@@ -81,9 +81,10 @@ fn read_source(path: &Path, top: &Section<'_>) -> (Option<SourceConfig>, Redacto
     pagination::check_types(&pagination);
     let hadoop = read_hadoop(top);
 
-    top.require("tables", ": a block with one block a table");
     let blocks = top.blocks("tables", keys::TABLE);
-    if top.sets("tables") && blocks.is_empty() {
+    if !top.sets("tables") {
+        top.problem("tables", "required: a block with one block a table");
+    } else if blocks.is_empty() {
         top.problem("tables", "names no table");
     }
     let shared = Shared {

@@ -97,6 +97,7 @@ pub(super) fn check_types(section: &Section<'_>) {
 
 /// Reads a table's pagination: its own keys, and the source's when the style is the same.
 pub(super) fn read<'a>(own: Section<'a>, source: &Section<'a>, method: Method) -> Paging<'a> {
+    let own = own.with_defaults_of(source);
     let same = !own.sets("style") || own.text("style") == source.text("style");
     let section = match own.is_written() {
         false => source.clone(),

@@ -98,6 +98,12 @@ impl<'a> Section<'a> {
         Self { layers: vec![Layer { path, fields: value }], defaults, report }
     }
 
+    /// This block with the defaults of another one of the same kind.
+    pub(super) fn with_defaults_of(mut self, other: &Section<'a>) -> Self {
+        self.defaults = other.defaults;
+        self
+    }
+
     /// This block over another one of the same kind.
     pub(super) fn over(mut self, other: &Section<'a>) -> Self {
         self.layers.extend(other.layers.iter().cloned());

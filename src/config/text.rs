@@ -13,6 +13,8 @@ use crate::error::Problem;
 const MAX_DEPTH: usize = 100;
 /// A chain of substitutions is resolved recursively; a configuration has a handful.
 const MAX_SUBSTITUTIONS: usize = 2_000;
+/// What substitutions of keys may add to a configuration, in keys: copies of copies grow without end.
+const MAX_COPIED: usize = 20_000;
 /// Resolving runs on a stack of its own, so that such a chain cannot exhaust the caller's.
 const RESOLVER_STACK: usize = 256 << 20;
 
@@ -27,6 +29,8 @@ struct Place {
 #[derive(Debug)]
 struct Substitution {
     name: String,
+    /// The key it copies if it names one: inside an included file names begin at the block of the include.
+    target: String,
     key: String,
     place: Place,
 }
@@ -36,6 +40,8 @@ struct Substitution {
 pub(super) struct Places {
     keys: HashMap<String, Place>,
     substitutions: Vec<Substitution>,
+    /// Values joined of several pieces, by key.
+    joined: Vec<(String, Place)>,
 }
 
 impl Places {
@@ -48,6 +54,25 @@ impl Places {
             file: place.map(|p| p.file.clone()),
             line: place.map(|p| p.line),
         }
+    }
+
+    /// The number of keys that the substitutions below `key` add, those inside what they copy included.
+    fn copied<'a>(&'a self, key: &str, known: &mut HashMap<&'a str, usize>) -> usize {
+        let below = |other: &str| other == key || ancestors(other).any(|at| at == key) || key.is_empty();
+        let mut sum = 0_usize;
+        for substitution in self.substitutions.iter().filter(|s| below(&s.key)) {
+            let name = substitution.target.as_str();
+            let size = known.get(name).copied().unwrap_or_else(|| {
+                // A circle counts as nothing here: the resolver refuses it.
+                known.insert(name, 0);
+                let written = self.keys.keys().filter(|k| ancestors(k).any(|at| at == name)).count();
+                let size = written.saturating_add(self.copied(name, known));
+                known.insert(name, size);
+                size
+            });
+            sum = sum.saturating_add(size).min(MAX_COPIED + 1);
+        }
+        sum
     }
 
     /// Whether a key's value was written out, not substituted: only then may a message show it.
@@ -73,6 +98,8 @@ pub(super) fn read(path: &Path, env: &HashMap<String, String>) -> Result<Text, V
     let Some(ast) = walk.file(path, "", 0, &place) else { return Err(walk.problems) };
     if walk.places.substitutions.len() > MAX_SUBSTITUTIONS {
         walk.fail("", &place, format!("more than {MAX_SUBSTITUTIONS} substitutions"));
+    } else if walk.places.copied("", &mut HashMap::new()) > MAX_COPIED {
+        walk.fail("", &place, format!("substitutions copy more than {MAX_COPIED} keys"));
     }
     if !walk.problems.is_empty() {
         return Err(walk.problems);
@@ -109,6 +136,8 @@ struct Walk {
     problems: Vec<Problem>,
     /// The files being read, to refuse circles.
     open: Vec<PathBuf>,
+    /// The block that the file being read was included in.
+    scope: String,
 }
 
 impl Walk {
@@ -145,7 +174,9 @@ impl Walk {
             return None;
         }
         self.open.push(canonical);
+        let outer = std::mem::replace(&mut self.scope, block.to_owned());
         self.fields(fields, path, block, depth);
+        self.scope = outer;
         self.open.pop();
         Some(ast)
     }
@@ -188,11 +219,15 @@ impl Walk {
                     self.value(item, file, &key, depth + 1);
                 }
             }
-            AstNode::Concat { nodes, .. } => nodes.iter().for_each(|node| self.value(node, file, key, depth)),
+            AstNode::Concat { nodes, pos } => {
+                self.places.joined.push((key.to_owned(), Place { file: file.to_owned(), line: pos.line }));
+                nodes.iter().for_each(|node| self.value(node, file, key, depth));
+            }
             AstNode::Substitution { segments, pos, .. } => {
                 let name = segments.iter().map(|s| s.text.as_str()).collect::<Vec<_>>().join(".");
                 let place = Place { file: file.to_owned(), line: pos.line };
-                self.places.substitutions.push(Substitution { name, key: key.to_owned(), place });
+                let target = segments.iter().fold(self.scope.clone(), |at, s| join(&at, &s.text));
+                self.places.substitutions.push(Substitution { name, target, key: key.to_owned(), place });
             }
             _ => {}
         }
@@ -254,7 +289,12 @@ fn resolve(
         let at = places.substitutions.iter().find(|s| {
             s.place.line == error.line && (s.name == error.path || error.path.ends_with(&format!(".{}", s.name)))
         });
-        let Some(at) = at else { return Err(whole(resolve_error(&error.message))) };
+        let Some(at) = at else {
+            let joined = places.joined.iter().find(|(_, place)| place.line == error.line);
+            let Some((key, place)) = joined else { return Err(whole(resolve_error(&error.message))) };
+            let (file, line) = (Some(place.file.clone()), Some(place.line));
+            return Err(Problem { key: key.clone(), message: resolve_error(&error.message), file, line });
+        };
         let (key, file, line) = (at.key.clone(), Some(at.place.file.clone()), Some(at.place.line));
         if !error.message.starts_with("could not resolve") || env.contains_key(&error.path) {
             return Err(Problem { key, message: resolve_error(&error.message), file, line });
