@@ -1,0 +1,1 @@
+//! Hostile servers on loopback.
