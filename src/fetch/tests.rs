@@ -1,1 +1,0 @@
-//! Hostile servers on loopback.
