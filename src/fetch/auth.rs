@@ -17,7 +17,7 @@ pub(super) enum Authenticator {
     None,
     Header(HeaderName, HeaderValue),
     Query { param: String, value: Secret },
-    Tokens(Tokens),
+    Tokens(Box<Tokens>),
 }
 
 /// What one request carries.
@@ -46,11 +46,11 @@ impl Authenticator {
         Ok(match auth {
             Auth::None => Self::None,
             Auth::Bearer(token) => Self::Header(AUTHORIZATION, bearer(token)?),
-            Auth::BearerFile(path) => Self::Tokens(Tokens::new(TokenSource::File(path.clone()))),
+            Auth::BearerFile(path) => Self::Tokens(Box::new(Tokens::new(TokenSource::File(path.clone())))),
             Auth::Basic { username, password } => Self::Header(AUTHORIZATION, basic(username, password, redactor)?),
             Auth::Header { name, value } => Self::Header(header_name(name)?, header_value(name, value.expose())?),
             Auth::Query { param, value } => Self::Query { param: param.clone(), value: value.clone() },
-            Auth::OAuth2(client) => Self::Tokens(Tokens::new(TokenSource::OAuth2(client.clone()))),
+            Auth::OAuth2(client) => Self::Tokens(Box::new(Tokens::new(TokenSource::OAuth2(client.clone())))),
         })
     }
 

@@ -264,7 +264,8 @@ mod tests {
 
     fn brotli(text: &[u8]) -> Vec<u8> {
         let mut packed = Vec::new();
-        brotli::BrotliCompress(&mut &text[..], &mut packed, &brotli::enc::BrotliEncoderParams::default()).unwrap();
+        let quick = brotli::enc::BrotliEncoderParams { quality: 2, ..Default::default() };
+        brotli::BrotliCompress(&mut &text[..], &mut packed, &quick).unwrap();
         packed
     }
 
@@ -365,9 +366,9 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
-        fn r24_what_was_packed_comes_back(text in proptest::collection::vec(32_u8..127, 0..5000), size in 1_usize..600) {
+        fn r24_what_was_packed_comes_back(text in proptest::collection::vec(32_u8..127, 0..2000), size in 1_usize..600) {
             for (name, packed) in [("gzip", gzip(&text)), ("deflate", zlib(&text)), ("deflate", deflate(&text)), ("br", brotli(&text)), ("zstd", zstd(&text)), ("", text.clone())] {
                 prop_assert_eq!(&decode_in(size, &headers(&[(CONTENT_ENCODING, name)]), &packed).unwrap(), &text);
             }

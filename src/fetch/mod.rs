@@ -185,7 +185,8 @@ impl Client {
             let Some(next) = hop.next(answer.status, &answer.headers) else { return Ok(answer) };
             let next = next.map_err(refuse)?;
             self.guard.check_redirect(&hop.url, &next.url).map_err(refuse)?;
-            if !seen.insert(std::mem::replace(&mut hop, next)) || seen.contains(&hop) {
+            seen.insert(std::mem::replace(&mut hop, next));
+            if seen.contains(&hop) {
                 return Err(refuse("the API's redirects go round in a circle".into()));
             }
             if seen.len() > MAX_HOPS {
@@ -261,7 +262,7 @@ impl Client {
             if is_auth(status) { (ErrorKind::Auth, "refused our credentials:") } else { (ErrorKind::Http, "answered") };
         let excerpt = answer.excerpt().await;
         let colon = if excerpt.is_empty() { "" } else { ": " };
-        let message = format!("{who} {verb} {} {name}", status).trim_end().to_owned() + colon + &excerpt;
+        let message = format!("{who} {verb} {status} {name}").trim_end().to_owned() + colon + &excerpt;
         let error = answer.place().error(kind, message);
         if is_retried(status) { passing(error, status.to_string(), asked_to_wait) } else { error }
     }

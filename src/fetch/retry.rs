@@ -57,17 +57,17 @@ enum Decision {
 /// The limits of `http` that a budget obeys.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    max_retries: u32,
-    max_backoff: Duration,
-    max_retry_after: Duration,
+    retries: u32,
+    backoff: Duration,
+    retry_after: Duration,
 }
 
 impl Limits {
     /// Pure: `made` attempts failed, the last with `retry_after`; `jitter` is a random number in 0..1.
     fn decide(&self, made: u32, retry_after: Option<Duration>, jitter: f64) -> Decision {
         match retry_after {
-            Some(after) if after > self.max_retry_after => Decision::ComeBack(after),
-            _ if made > self.max_retries => Decision::Stop,
+            Some(after) if after > self.retry_after => Decision::ComeBack(after),
+            _ if made > self.retries => Decision::Stop,
             after => Decision::Wait(self.backoff(made, jitter).max(after.unwrap_or_default())),
         }
     }
@@ -75,7 +75,7 @@ impl Limits {
     /// Exponential with full jitter: anything from nothing to the doubled ceiling.
     fn backoff(&self, made: u32, jitter: f64) -> Duration {
         let doubled = FIRST_BACKOFF * 2_u32.saturating_pow(made.saturating_sub(1));
-        doubled.min(self.max_backoff).mul_f64(jitter.clamp(0.0, 1.0))
+        doubled.min(self.backoff).mul_f64(jitter.clamp(0.0, 1.0))
     }
 }
 
@@ -90,11 +90,7 @@ pub struct Attempts {
 
 impl Attempts {
     pub(super) fn new(http: &HttpConfig, meter: Arc<Meter>) -> Self {
-        let limits = Limits {
-            max_retries: http.max_retries,
-            max_backoff: http.max_backoff,
-            max_retry_after: http.max_retry_after,
-        };
+        let limits = Limits { retries: http.max_retries, backoff: http.max_backoff, retry_after: http.max_retry_after };
         Self { limits, meter, made: 0, renewed: false }
     }
 
@@ -134,7 +130,7 @@ impl Attempts {
         match self.limits.decide(self.made, mark.retry_after, fastrand::f64()) {
             Decision::Stop => Err(self.counted(error)),
             Decision::ComeBack(after) => {
-                let limit = seconds(self.limits.max_retry_after);
+                let limit = seconds(self.limits.retry_after);
                 let when = come_back(after, SystemTime::now());
                 Err(self.counted(error).with("come back", format!("{when}; http.max-retry-after is {limit}")))
             }
@@ -214,8 +210,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
 
-    const LIMITS: Limits =
-        Limits { max_retries: 2, max_backoff: Duration::from_secs(3), max_retry_after: Duration::from_mins(5) };
+    const LIMITS: Limits = Limits { retries: 2, backoff: Duration::from_secs(3), retry_after: Duration::from_mins(5) };
 
     fn asked(lines: &[&str], now: SystemTime) -> Option<f64> {
         let mut headers = HeaderMap::new();
@@ -258,7 +253,7 @@ mod tests {
         #[test]
         fn r19_backoff_grows_and_never_passes_its_ceiling(made in 1_u32..10_000, jitter in 0.0..1.0_f64) {
             let wait = LIMITS.backoff(made, jitter);
-            prop_assert!(wait <= LIMITS.max_backoff);
+            prop_assert!(wait <= LIMITS.backoff);
             prop_assert!(LIMITS.backoff(made, 1.0) >= LIMITS.backoff(made.saturating_sub(1), 1.0));
             prop_assert_eq!(LIMITS.backoff(made, 0.0), Duration::ZERO);
         }
@@ -300,7 +295,7 @@ mod tests {
         let mut budget = attempts();
         let meter = budget.meter.clone();
         budget.begin();
-        let error = passing(Error::new(ErrorKind::Http, "429"), "429", Some(Duration::from_secs(60)));
+        let error = passing(Error::new(ErrorKind::Http, "429"), "429", Some(Duration::from_mins(1)));
         let waiting = tokio::spawn(async move { budget.again(error).await });
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(meter.note(), "waiting 60 s: 429");

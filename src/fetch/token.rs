@@ -156,7 +156,8 @@ async fn ask_once(oauth2: &OAuth2, client: &Client, attempts: &mut Attempts) -> 
     let text = Secret::new(granted.access_token);
     client.redactor().learn(&text);
     let value = bearer(&text).map_err(|_| no_token())?;
-    let fresh_until = lifetime(granted.expires_in.as_ref()).and_then(|life| asked.checked_add(life - early(life)));
+    let fresh_until =
+        lifetime(granted.expires_in.as_ref()).and_then(|life| asked.checked_add(life.saturating_sub(early(life))));
     Ok(Token { text, value, fresh_until })
 }
 
@@ -224,7 +225,7 @@ mod tests {
         for nothing in ["null", "\"soon\"", "0", "-1", "[]", "1e300"] {
             assert_eq!(life(nothing), None, "{nothing}");
         }
-        assert_eq!(early(Duration::from_secs(3600)), Duration::from_secs(30));
+        assert_eq!(early(Duration::from_hours(1)), Duration::from_secs(30));
         assert_eq!(early(Duration::from_secs(2)), Duration::from_millis(200));
     }
 }

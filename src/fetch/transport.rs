@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -61,25 +62,38 @@ pub trait Transport: fmt::Debug + Send + Sync {
     fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<Incoming, Failure>>;
 }
 
-/// Real sockets.
+/// Real sockets: one pool for http, one for https, which is made when it is needed.
 #[derive(Debug)]
 pub(super) struct Sockets {
-    client: reqwest::Client,
+    connect_timeout: Duration,
+    plain: reqwest::Client,
+    secure: OnceLock<Result<reqwest::Client, Failure>>,
 }
 
 impl Sockets {
-    /// A pool of connections. `needs_tls` says whether a machine without any root certificate is an error.
+    /// Pools of connections. `needs_tls`: a machine without root certificates is an error now, not at the first link.
     pub(super) fn new(connect_timeout: Duration, needs_tls: bool) -> Result<Self> {
         // The process we are embedded in may have chosen a provider before us: then that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = match builder(connect_timeout).build() {
-            Err(_) if !needs_tls => builder(connect_timeout).tls_certs_only([]).build(),
-            built => built,
-        };
-        client
-            .map(|client| Self { client })
-            .map_err(|e| Error::new(ErrorKind::Config, format!("no HTTPS client can be made here: {}", innermost(&e))))
+        let unable = |failure: Failure| Error::new(ErrorKind::Config, failure.message);
+        let plain = build(builder(connect_timeout).tls_certs_only([])).map_err(unable)?;
+        let sockets = Self { connect_timeout, plain, secure: OnceLock::new() };
+        if needs_tls {
+            sockets.secure().map_err(unable)?;
+        }
+        Ok(sockets)
     }
+
+    fn secure(&self) -> Result<&reqwest::Client, Failure> {
+        self.secure.get_or_init(|| build(builder(self.connect_timeout))).as_ref().map_err(Clone::clone)
+    }
+}
+
+fn build(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Failure> {
+    builder.build().map_err(|e| {
+        let message = format!("no HTTP client can be made here: {}", innermost(&e));
+        Failure { message, is_passing: false }
+    })
 }
 
 fn builder(connect_timeout: Duration) -> reqwest::ClientBuilder {
@@ -95,10 +109,11 @@ impl Transport for Sockets {
     fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<Incoming, Failure>> {
         Box::pin(async move {
             let place = place(&request.url);
+            let client = if request.url.scheme() == "https" { self.secure()? } else { &self.plain };
             let mut wire = reqwest::Request::new(request.method, request.url);
             *wire.headers_mut() = request.headers;
             *wire.body_mut() = request.body.map(reqwest::Body::from);
-            let answer = self.client.execute(wire).await.map_err(|e| no_answer(&e, &place))?;
+            let answer = client.execute(wire).await.map_err(|e| no_answer(&e, &place))?;
             Ok(Incoming {
                 status: answer.status(),
                 headers: answer.headers().clone(),

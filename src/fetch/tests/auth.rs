@@ -4,22 +4,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::server::{Act, Server, client, fixed, get, header, json, reply, source};
+use super::server::{Act, Canned, Server, client, fixed, get, header, json, reply, source, source_at};
 use crate::config::{Auth, ClientAuth, OAuth2, SourceConfig};
 use crate::counts::Meter;
 use crate::error::ErrorKind;
-use crate::secret::Secret;
+use crate::fetch::{Client, Outgoing};
+use crate::secret::{Redactor, Secret};
 
 fn oauth2(server: &Server, client_auth: ClientAuth) -> SourceConfig {
+    oauth2_at(server.url("/"), client_auth)
+}
+
+fn oauth2_at(base_url: url::Url, client_auth: ClientAuth) -> SourceConfig {
     let auth = Auth::OAuth2(OAuth2 {
         client_id: "app id".into(),
         client_secret: Secret::new("S3CR3T/+="),
-        token_url: server.url("/token"),
+        token_url: base_url.join("/token").unwrap(),
         scope: Some("a b".into()),
         audience: Some("me".into()),
         client_auth,
     });
-    SourceConfig { auth, ..source(server) }
+    SourceConfig { auth, ..source_at(base_url) }
 }
 
 /// Grants `AT-1x`, `AT-2x`, ... and accepts only the tokens from `good` on.
@@ -68,16 +73,30 @@ async fn r22_the_client_identifies_itself_in_the_body_or_in_a_header() {
     assert_eq!(header(request, "authorization").unwrap(), "Basic YXBwK2lkOlMzQ1IzVCUyRiUyQiUzRA==");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn r22_a_token_is_renewed_before_it_expires() {
-    let server = granting("0.2", 1).await;
-    let client = client(&oauth2(&server, ClientAuth::Body));
-    client.page(&get(server.url("/"))).await.unwrap();
-    client.page(&get(server.url("/"))).await.unwrap();
-    assert_eq!(tokens_asked(&server), 1);
-    tokio::time::sleep(Duration::from_millis(185)).await;
-    client.page(&get(server.url("/"))).await.unwrap();
-    assert_eq!(tokens_asked(&server), 2);
+    for (life, early) in
+        [(3600, Duration::from_secs(30)), (100, Duration::from_secs(10)), (2, Duration::from_millis(200))]
+    {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = asked.clone();
+        let canned = Canned(move |request: &Outgoing| {
+            let is_token = request.url.path() == "/token";
+            counter.fetch_add(usize::from(is_token), Ordering::SeqCst);
+            if is_token { format!("{{\"access_token\":\"AT-1x\",\"expires_in\":{life}}}") } else { "[]".into() }
+        });
+        let base: url::Url = "http://api.test/".parse().unwrap();
+        let config = oauth2_at(base.clone(), ClientAuth::Body);
+        let client = Client::with_transport(&config, Redactor::default(), Arc::new(canned)).unwrap();
+        client.page(&get(base.clone())).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(life) - early - Duration::from_millis(10)).await;
+        client.page(&get(base.clone())).await.unwrap();
+        assert_eq!(asked.load(Ordering::SeqCst), 1, "{life}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        client.page(&get(base.clone())).await.unwrap();
+        client.page(&get(base)).await.unwrap();
+        assert_eq!(asked.load(Ordering::SeqCst), 2, "{life}");
+    }
 }
 
 #[tokio::test]
@@ -202,7 +221,7 @@ async fn r22_fixed_credentials_travel_where_they_are_configured() {
 async fn r23_a_credential_that_no_header_carries_is_a_config_error_without_it() {
     let server = Server::in_order(vec![json("[]")]).await;
     let config = SourceConfig { auth: Auth::Bearer(Secret::new("abc\ndef")), ..source(&server) };
-    let error = crate::fetch::Client::new(&config, crate::secret::Redactor::default()).unwrap_err();
+    let error = Client::new(&config, Redactor::default()).unwrap_err();
     assert!(error.kind() == ErrorKind::Config && !error.to_string().contains("abc"), "{error}");
     let client = client(&source(&server)).for_read(&[fixed("X-Key", "abc\ndef")], Arc::default());
     let error = client.page(&get(server.url("/"))).await.unwrap_err();

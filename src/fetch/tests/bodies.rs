@@ -4,17 +4,13 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
-use http::{HeaderMap, StatusCode};
 
-use super::server::{Act, Server, client, fixed, get, head, header, json, reply, source};
+use super::server::{Act, Canned, Server, client, fixed, get, head, header, json, reply, source};
 use crate::config::{Auth, Method, ResponseFormat};
 use crate::error::ErrorKind;
-use crate::fetch::{Client, Failure, Incoming, Outgoing, Transport};
+use crate::fetch::{Client, Outgoing};
 use crate::plan::Request;
 use crate::secret::{Redactor, Secret};
 
@@ -127,9 +123,7 @@ async fn r20_a_stream_may_last_as_long_as_it_speaks() {
     let head = head(200, &[format!("Content-Length: {}", body.len())]);
     let server = Server::in_order(vec![Act::Drip([head, body.clone().into_bytes()].concat())]).await;
     let mut config = source(&server);
-    config.http.timeout = Duration::from_secs(5);
     config.http.page_timeout = Duration::from_millis(100);
-    config.http.idle_timeout = Duration::from_millis(300);
     let client = client(&config);
     let mut stream = client.open(&get(server.url("/")), &mut client.attempts()).await.unwrap();
     let (mut text, mut chunks) = (Vec::new(), 0);
@@ -161,22 +155,11 @@ async fn requests_say_who_asks_and_for_what_and_tables_may_say_otherwise() {
     assert_eq!(request.matches("x-version").count(), 1);
 }
 
-/// A transport of one's own.
-#[derive(Debug)]
-struct Canned;
-
-impl Transport for Canned {
-    fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<Incoming, Failure>> {
-        let text = format!("[\"{} {}\"]", request.method, request.url.path());
-        let body = Box::pin(futures::stream::iter([Ok(Bytes::from(text))]));
-        async { Ok(Incoming { status: StatusCode::OK, headers: HeaderMap::new(), body }) }.boxed()
-    }
-}
-
 #[tokio::test]
 async fn a_client_works_over_any_transport() {
     let server = Server::in_order(vec![json("[]")]).await;
-    let client = Client::with_transport(&source(&server), Redactor::default(), Arc::new(Canned)).unwrap();
+    let canned = Canned(|request: &Outgoing| format!("[\"{} {}\"]", request.method, request.url.path()));
+    let client = Client::with_transport(&source(&server), Redactor::default(), Arc::new(canned)).unwrap();
     assert_eq!(client.page(&get(server.url("/x"))).await.unwrap().body.as_ref(), b"[\"GET /x\"]");
     assert!(server.requests().is_empty());
 }

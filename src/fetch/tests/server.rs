@@ -5,13 +5,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::{HeaderMap, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 use url::Url;
 
 use crate::config::{Auth, FixedHeader, HttpConfig, Method, Redirects, ResponseFormat, SourceConfig};
-use crate::fetch::Client;
+use crate::fetch::{Client, Failure, Incoming, Outgoing, Transport};
 use crate::plan::Request;
 use crate::secret::{Redactor, Secret, names_a_secret};
 
@@ -49,6 +52,22 @@ pub(super) fn json(body: &str) -> Act {
 pub(super) struct Server {
     pub(super) address: SocketAddr,
     seen: Arc<Mutex<Vec<String>>>,
+}
+
+/// A transport without sockets, for tests with a paused clock: `script` gets each request and gives a body.
+pub(super) struct Canned<F>(pub(super) F);
+
+impl<F> std::fmt::Debug for Canned<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Canned")
+    }
+}
+
+impl<F: Fn(&Outgoing) -> String + Send + Sync> Transport for Canned<F> {
+    fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<Incoming, Failure>> {
+        let body = Box::pin(futures::stream::iter([Ok((self.0)(&request).into())]));
+        async { Ok(Incoming { status: StatusCode::OK, headers: HeaderMap::new(), body }) }.boxed()
+    }
 }
 
 impl Server {
@@ -145,19 +164,24 @@ async fn perform(mut stream: TcpStream, act: Act) {
     }
 }
 
-/// A source at a server, with short times.
+/// A source at a server, with short back-off and time-outs that no busy machine meets by chance.
 pub(super) fn source(server: &Server) -> SourceConfig {
+    source_at(server.url(""))
+}
+
+/// A source anywhere.
+pub(super) fn source_at(base_url: Url) -> SourceConfig {
     SourceConfig {
         file: PathBuf::new(),
-        base_url: server.url(""),
+        base_url,
         auth: Auth::None,
         http: HttpConfig {
-            timeout: Duration::from_millis(500),
-            idle_timeout: Duration::from_millis(500),
-            page_timeout: Duration::from_secs(5),
+            timeout: Duration::from_secs(20),
+            idle_timeout: Duration::from_secs(20),
+            page_timeout: Duration::from_secs(20),
             max_retries: 0,
             max_backoff: Duration::from_millis(5),
-            max_retry_after: Duration::from_secs(300),
+            max_retry_after: Duration::from_mins(5),
             rate_limit: None,
             read_ahead: 1,
             compression: true,
