@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::server::{Act, Canned, Server, client, get, head, json, link, reply, source, source_at};
@@ -77,12 +78,17 @@ async fn r19_connection_refused_names_host_and_cause() {
 
 #[tokio::test]
 async fn r19_a_failed_handshake_names_host_and_cause() {
-    let server = Server::in_order(vec![Act::Say(b"this is no TLS".to_vec())]).await;
-    let mut config = source(&server);
-    config.http.timeout = Duration::from_secs(2);
-    let url: url::Url = format!("https://{}/", server.address).parse().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"this is no TLS").await.unwrap();
+        let _ = stream.read(&mut [0; 1000]).await;
+    });
+    let config = source_at(format!("http://{address}").parse().unwrap());
+    let url = format!("https://{address}/").parse().unwrap();
     let text = client(&config).page(&link(url)).await.unwrap_err().to_string();
-    assert!(text.starts_with(&format!("cannot connect to {}: ", server.address)), "{text}");
+    assert!(text.starts_with(&format!("cannot connect to {address}: ")), "{text}");
 }
 
 #[tokio::test]
