@@ -163,3 +163,18 @@ async fn a_client_works_over_any_transport() {
     assert_eq!(client.page(&get(server.url("/x"))).await.unwrap().body.as_ref(), b"[\"GET /x\"]");
     assert!(server.requests().is_empty());
 }
+
+#[tokio::test]
+async fn every_future_of_a_client_can_move_between_threads() {
+    fn moves<T: Send>(value: T) -> T {
+        value
+    }
+    let server = Server::in_order(vec![json("[]")]).await;
+    let client = moves(client(&source(&server)));
+    let request = get(server.url("/"));
+    moves(client.page(&request)).await.unwrap();
+    let mut attempts = moves(client.attempts());
+    let mut stream = moves(moves(client.open(&request, &mut attempts)).await.unwrap());
+    moves(stream.chunk()).await.unwrap();
+    moves(attempts.again(crate::Error::new(ErrorKind::Bug, "x"))).await.unwrap_err();
+}
