@@ -1,5 +1,7 @@
 //! One response becomes one page: batches, raw count, envelope values, positions.
 
+mod scan;
+
 use arrow_array::RecordBatch;
 
 use crate::counts::Counts;
