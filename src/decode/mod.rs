@@ -1,6 +1,7 @@
 //! One response becomes one page: batches, raw count, envelope values, positions.
 
 mod scan;
+mod value;
 
 use arrow_array::RecordBatch;
 
