@@ -1,15 +1,17 @@
 //! The only loop: fetch, decode, paginate. A read yields batches and, last and once, a receipt (R1).
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::config::{Auth, CheckpointConfig, Future, ModeConfig, ResponseFormat, SourceConfig, TableConfig};
 use crate::counts::{Counts, Meter};
-use crate::decode::{Decoder, Page, Scalar};
+use crate::decode::{DecodeSpec, Decoder, LineDecoder, Page, Scalar};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{Client, Response};
 use crate::paginate::{Answer, Step, Walk};
@@ -140,10 +142,9 @@ struct Reader {
     client: Client,
     table: TableConfig,
     auth_param: Option<String>,
-    format: ResponseFormat,
     ahead: usize,
     partition: Partition,
-    decoder: Decoder,
+    bodies: Bodies,
     walk: Walk,
     boundary: Boundary,
     token: Scalar,
@@ -151,11 +152,22 @@ struct Reader {
     meter: Arc<Meter>,
 }
 
-/// What a page said, once its rows are taken from it.
+/// How bodies are read.
+enum Bodies {
+    /// One document a page.
+    Whole(Decoder),
+    /// One record a line, as they come.
+    Lines(LineDecoder),
+}
+
+/// A page and the answer it stood in.
 struct Passed {
     response: Response,
     page: Page,
 }
+
+/// Requests on their way, the current one first.
+type Sent = VecDeque<(Request, Running<Result<Response>>)>;
 
 impl Reader {
     fn new(
@@ -184,9 +196,8 @@ impl Reader {
                 Auth::Query { param, .. } => Some(param.clone()),
                 _ => None,
             },
-            format: config.http.response_format,
             ahead: if partition.limit.is_some() { 1 } else { config.http.read_ahead },
-            decoder: Decoder::new(table, config.http.max_body_bytes, partition.select.clone())?,
+            bodies: Bodies::new(config, table, partition)?,
             walk: Walk::new(template, &table.pagination, start)?,
             boundary: Boundary::new(policy, partition.seen.clone()),
             token: Scalar::Absent,
@@ -210,17 +221,14 @@ impl Reader {
     async fn walk_on(&mut self, events: &mpsc::Sender<Result<Event>>) -> Result<bool> {
         let mut sent = VecDeque::new();
         loop {
-            self.boundary.begin_page();
-            let Some(passed) = (match self.format {
-                ResponseFormat::Json => Some(self.page(&mut sent).await?),
-                ResponseFormat::Ndjson => self.lines(events).await?,
-            }) else {
-                return Ok(false);
+            let passed = match self.bodies {
+                Bodies::Whole(_) => Some(self.page(&mut sent).await?),
+                Bodies::Lines(_) => self.lines(events).await?,
             };
-            let Passed { response, mut page } = passed;
+            let Some(Passed { response, mut page }) = passed else { return Ok(false) };
             let batches = std::mem::take(&mut page.batches);
             let step = self.pass(&response, page)?;
-            if step != Step::End && self.partition.limit.is_none() && self.format == ResponseFormat::Json {
+            if step != Step::End && self.partition.limit.is_none() && matches!(self.bodies, Bodies::Whole(_)) {
                 self.send_ahead(&mut sent);
             }
             if !self.hand_on(batches, events).await {
@@ -233,22 +241,22 @@ impl Reader {
     }
 
     /// The page of the current request, whether it was sent ahead or not.
-    async fn page(&mut self, sent: &mut VecDeque<(Request, Running<Result<Response>>)>) -> Result<Passed> {
+    async fn page(&mut self, sent: &mut Sent) -> Result<Passed> {
         self.send_ahead(sent);
-        let Some((_, mut running)) = sent.pop_front() else {
+        let (Some((_, mut running)), Bodies::Whole(decoder)) = (sent.pop_front(), &mut self.bodies) else {
             return Err(Error::new(ErrorKind::Bug, "no request is on its way"));
         };
         let response = (&mut running.0)
             .await
             .unwrap_or_else(|e| Err(Error::new(ErrorKind::Bug, "a request task ended early").caused_by(e)))?;
         Meter::add(&self.meter.bytes, response.body.len() as u64);
-        let page = self.decoder.page(response.status, &response.body, &mut self.boundary)?;
+        let page = decoder.page(response.status, &response.body, &mut self.boundary)?;
         Ok(Passed { response, page })
     }
 
     /// Sends the current request and those that can be known before their turn; a walk that took another way
     /// discards what is in flight (R14).
-    fn send_ahead(&self, sent: &mut VecDeque<(Request, Running<Result<Response>>)>) {
+    fn send_ahead(&self, sent: &mut Sent) {
         if sent.front().is_some_and(|(request, _)| request != self.walk.current()) {
             sent.clear();
         }
@@ -269,36 +277,47 @@ impl Reader {
         let mut attempts = self.client.attempts();
         let fresh = self.boundary.clone();
         loop {
-            let mut body = self.client.open(&request, &mut attempts).await?;
-            let mut lines = self.decoder.lines();
-            let mut whole = Page::default();
+            let mut streamed = self.client.open(&request, &mut attempts).await?;
+            let (mut whole, mut content) = (Page::default(), DefaultHasher::new());
             let mut handed_on = false;
+            if let Bodies::Lines(decoder) = &mut self.bodies {
+                decoder.begin()?;
+            }
             let broken = loop {
-                let chunk = match body.chunk().await {
+                let chunk = match streamed.chunk().await {
                     Ok(chunk) => chunk,
                     Err(error) => break Some(error),
                 };
-                Meter::add(&self.meter.bytes, chunk.as_ref().map_or(0, |c| c.len() as u64));
-                let ended = chunk.is_none();
-                for page in self.decoder.feed(&mut lines, chunk.as_deref(), &mut self.boundary)? {
+                if let Some(bytes) = &chunk {
+                    Meter::add(&self.meter.bytes, bytes.len() as u64);
+                    content.write(bytes);
+                }
+                for page in self.bodies.feed(chunk.as_deref(), &mut self.boundary)? {
                     handed_on |= !page.batches.is_empty();
-                    let batches = whole.absorb(page);
-                    if !self.hand_on(batches, events).await {
+                    whole.received += page.received;
+                    whole.counts.merge(page.counts);
+                    if !self.hand_on(page.batches, events).await {
                         return Ok(None);
                     }
                 }
-                if ended {
+                if chunk.is_none() {
                     break None;
                 }
             };
-            match broken {
-                None => return Ok(Some(Passed { response: body.into_response(), page: whole })),
-                Some(error) if handed_on => return Err(error),
-                Some(error) => {
-                    attempts.again(error).await?;
-                    self.boundary = fresh.clone();
-                }
+            let Some(error) = broken else {
+                // Two bodies with the same bytes are the same page (R15).
+                whole.content = u128::from(content.finish()) | 1 << 64;
+                let (status, headers, url) = (streamed.status, streamed.headers.clone(), streamed.url.clone());
+                return Ok(Some(Passed {
+                    response: Response { status, headers, url, body: Bytes::new() },
+                    page: whole,
+                }));
+            };
+            if handed_on {
+                return Err(error);
             }
+            attempts.again(error).await?;
+            self.boundary = fresh.clone();
         }
     }
 
@@ -314,7 +333,7 @@ impl Reader {
             url: &response.url,
             headers: &response.headers,
             received: page.received,
-            content: page.content,
+            content: (page.content != 0).then_some(page.content),
             envelope: &page.envelope,
         };
         let step = self.walk.advance(answer).map_err(|e| e.with("page", self.walk.pages()))?;
@@ -392,6 +411,26 @@ impl Reader {
             .with("page", self.walk.pages() + 1)
             .with("url", self.walk.current().display(redactor))
             .scrubbed(|text| redactor.scrub(text))
+    }
+}
+
+impl Bodies {
+    fn new(config: &SourceConfig, table: &TableConfig, partition: &Partition) -> Result<Self> {
+        let (spec, schema) = (DecodeSpec::for_table(table), crate::schema::for_table(table));
+        let select = partition.select.clone();
+        Ok(match config.http.response_format {
+            ResponseFormat::Json => Self::Whole(Decoder::new(spec, schema, select)?),
+            ResponseFormat::Ndjson => Self::Lines(LineDecoder::new(spec, schema, select, config.http.max_body_bytes)?),
+        })
+    }
+
+    /// Takes bytes of a streamed body, or its end.
+    fn feed(&mut self, chunk: Option<&[u8]>, boundary: &mut Boundary) -> Result<Vec<Page>> {
+        match (self, chunk) {
+            (Self::Lines(decoder), Some(bytes)) => decoder.push(bytes, boundary),
+            (Self::Lines(decoder), None) => decoder.finish(boundary),
+            (Self::Whole(_), _) => Ok(Vec::new()),
+        }
     }
 }
 

@@ -1,8 +1,26 @@
 //! One response becomes one page: batches, raw count, envelope values, positions.
+//!
+//! A body is read in one pass: the envelope is walked, and where the record array stands the records go value by
+//! value from their own text into Arrow builders. See [`Decoder`] for whole documents and
+//! [`LineDecoder`] for streamed lines.
+
+mod columns;
+mod decoder;
+mod envelope;
+mod json;
+mod ndjson;
+mod record;
+mod scan;
+mod spec;
+mod value;
 
 use arrow_array::RecordBatch;
 
 use crate::counts::Counts;
+
+pub use decoder::Decoder;
+pub use ndjson::LineDecoder;
+pub use spec::DecodeSpec;
 
 /// A scalar of the envelope, as the paginator reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,44 +58,22 @@ pub struct Page {
     pub batches: Vec<RecordBatch>,
     /// Raw records received (at `results-path`), before any drop.
     pub received: u64,
-    /// A hash of the raw record array: two pages with the same records have the same (R15).
-    pub content: Option<u128>,
+    /// A hash of the raw record array: two pages with the same records have the same (R15). 0 where it was not asked
+    /// for ([`DecodeSpec::hash_content`]) and for an empty body.
+    pub content: u128,
     /// What the envelope says.
     pub envelope: Envelope,
-    /// What was converted, nulled and dropped on this page.
+    /// What happened to values: `converted`, `nulled`, `duplicate_keys`, `undeclared`. The other counts are the
+    /// reader's and the boundary's.
     pub counts: Counts,
 }
 
 impl Page {
-    /// stub
-    pub fn absorb(&mut self, page: Page) -> Vec<RecordBatch> {
-        page.batches
+    /// The rows in its batches.
+    pub fn rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 }
-/// stub
-pub struct Decoder;
-/// stub
-pub struct Lines;
-impl Decoder {
-    /// stub
-    pub fn new(_t: &crate::config::TableConfig, _m: u64, _s: Option<Vec<String>>) -> crate::Result<Self> {
-        Ok(Self)
-    }
-    /// stub
-    pub fn page(&mut self, _s: u16, _b: &[u8], _y: &mut crate::position::Boundary) -> crate::Result<Page> {
-        Ok(Page::default())
-    }
-    /// stub
-    pub fn lines(&self) -> Lines {
-        Lines
-    }
-    /// stub
-    pub fn feed(
-        &mut self,
-        _l: &mut Lines,
-        _c: Option<&[u8]>,
-        _b: &mut crate::position::Boundary,
-    ) -> crate::Result<Vec<Page>> {
-        Ok(vec![])
-    }
-}
+
+#[cfg(test)]
+mod tests;
