@@ -89,10 +89,9 @@ pub(super) fn read_partition(table: &Section<'_>, paging: &Paging<'_>, streamed:
         section.problem("column", format!("{column:?} is no column of this table"));
     }
     let step = section.time_out("range");
-    if let (Some(step), Some(format)) = (step, section.timestamp_format("format")) {
-        if !expresses(&format, step) {
-            section.problem("format", "cannot express the step of range: two windows would be sent as the same text");
-        }
+    let format = section.timestamp_format("format");
+    if step.zip(format).is_some_and(|(step, format)| !expresses(&format, step)) {
+        section.problem("format", "cannot express the step of range: two windows would be sent as the same text");
     }
     if kind == Some(PartitionKind::Offset) {
         if paging.style.is_some_and(|s| s != StyleName::Offset) {

@@ -69,7 +69,7 @@ fn table(lines: &str) -> TableConfig {
 const COLUMNS: &str = "columns { id { type = int64 }, ts { type = string } }\n";
 const CURSOR: &str = "pagination { style = cursor, cursor-path = \"/next\" }\n";
 
-const GOOD: &str = r##"
+const GOOD: &str = r#"
 base-url = "https://api.example.com/v1"   # comment
 auth { type = bearer, token = ${TOKEN} }
 http {
@@ -99,7 +99,7 @@ tables {
     columns { id { type = string } }
   }
 }
-"##;
+"#;
 
 fn good(config: &str) -> Files {
     Files::new(config).env("TOKEN", "T0K3N").env("WHO", "0x10")
@@ -276,6 +276,7 @@ fn r11_broken_sources_name_key_and_reason() {
         ("schema { on-mismatch = skip }", "schema.on-mismatch", &["null", "fail"]),
         ("schema { array-handling = split }", "schema.array-handling", &["keep_array"]),
         ("pagination { total-path = total }", "pagination.total-path", &["begins with /"]),
+        ("hadoop { fs.s3a.endpoint = a, fs.s3a.endpoint.region = b }", "hadoop.fs.s3a.endpoint", &["quote"]),
         ("hadoop { fs.x = [1] }", "hadoop.fs.x", &["a text"]),
         ("tables = [a]", "tables", &["a block"]),
         ("tables { items = 3 }", "tables.items", &["a block"]),
@@ -656,6 +657,8 @@ fn r11_garbage_is_refused_and_never_panics() {
 }
 
 proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(64))]
+
     #[test]
     fn r11_a_configuration_with_a_torn_piece_never_panics(at in 0..GOOD.len(), len in 0_usize..40, put in "[{}\\[\\]\",.=:$a0\n /#-]{0,6}") {
         let mut bytes = GOOD.as_bytes().to_vec();
