@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn r12_a_date_format_must_express_the_step() {
-        let day = Duration::from_secs(86_400);
+        let day = Duration::from_hours(24);
         for (pattern, step, fits) in [
             ("%Y-%m", day, false),
             ("%Y-%m-%d", day, true),
