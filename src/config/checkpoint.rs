@@ -32,7 +32,9 @@ pub(super) fn read(section: Section<'_>) -> Saving<'_> {
             _ => &[],
         };
         let why = mode.map(|m| format!(" with mode = {m}")).unwrap_or_default();
-        needs.iter().for_each(|key| section.require(key, &why));
+        for key in needs {
+            section.require(key, &why);
+        }
     }
     let location = read_location(&section, enabled);
     let timestamp_path = section.pointer("timestamp-path");
@@ -63,7 +65,7 @@ pub(super) fn read(section: Section<'_>) -> Saving<'_> {
     let config =
         || Some(CheckpointConfig { location: location?, mode: mode_config?, lag: lag?, dedup_key, future: future? });
     let config = if enabled { config() } else { None };
-    Saving { enabled, mode, sends, config, section }
+    Saving { section, enabled, mode, sends, config }
 }
 
 /// A disabled checkpoint may lead to a store that is built later.

@@ -89,10 +89,9 @@ pub(super) fn read_partition(table: &Section<'_>, paging: &Paging<'_>, streamed:
         section.problem("column", format!("{column:?} is no column of this table"));
     }
     let step = section.time_out("range");
-    if let (Some(step), Some(format)) = (step, section.timestamp_format("format")) {
-        if !expresses(&format, step) {
-            section.problem("format", "cannot express the step of range: two windows would be sent as the same text");
-        }
+    let format = section.timestamp_format("format");
+    if step.zip(format).is_some_and(|(step, format)| !expresses(&format, step)) {
+        section.problem("format", "cannot express the step of range: two windows would be sent as the same text");
     }
     if kind == Some(PartitionKind::Offset) {
         if paging.style.is_some_and(|s| s != StyleName::Offset) {
@@ -200,7 +199,7 @@ mod tests {
 
     #[test]
     fn r12_a_date_format_must_express_the_step() {
-        let day = Duration::from_secs(86_400);
+        let day = Duration::from_hours(24);
         for (pattern, step, fits) in [
             ("%Y-%m", day, false),
             ("%Y-%m-%d", day, true),

@@ -28,6 +28,7 @@ pub fn load(path: &Path) -> Result<SourceConfig> {
 /// Loads and checks a configuration file; `env` answers `${VAR}`.
 ///
 /// The error holds every problem of the configuration (R11).
+#[allow(clippy::implicit_hasher, reason = "the parser takes this one")]
 pub fn load_with_env(path: &Path, env: &HashMap<String, String>) -> Result<SourceConfig> {
     let defaults = reference()?;
     let Text { root, places, unresolved } = text::read(path, env).map_err(Error::problems)?;

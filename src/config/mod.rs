@@ -52,7 +52,7 @@ pub struct SourceConfig {
 pub enum Auth {
     /// No credentials.
     None,
-    /// `Authorization: Bearer <token>`; also a pre-fetched OAuth2 token.
+    /// `Authorization: Bearer <token>`; also a pre-fetched `OAuth2` token.
     Bearer(Secret),
     /// A bearer token in a file, read at start and again on a 401.
     BearerFile(PathBuf),
@@ -88,7 +88,7 @@ impl Auth {
     }
 }
 
-/// OAuth2 client credentials (R22).
+/// `OAuth2` client credentials (R22).
 #[derive(Debug, Clone)]
 pub struct OAuth2 {
     /// `client_id`.
@@ -105,7 +105,7 @@ pub struct OAuth2 {
     pub client_auth: ClientAuth,
 }
 
-/// Where an OAuth2 client's credentials travel (RFC 6749 section 2.3.1).
+/// Where an `OAuth2` client's credentials travel (RFC 6749 section 2.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientAuth {
     /// In the form body.

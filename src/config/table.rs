@@ -169,10 +169,8 @@ fn read_column(name: String, section: &Section<'_>) -> Option<ColumnConfig> {
         }
         read
     });
-    let path = match section.sets("path") {
-        true => section.pointer("path"),
-        false => Some(PointerBuf::from_tokens([name.as_str()])),
-    };
+    let path =
+        if section.sets("path") { section.pointer("path") } else { Some(PointerBuf::from_tokens([name.as_str()])) };
     let format = section.timestamp_format("format");
     if format.is_some() && data_type.is_some_and(|t| !matches!(t, ColumnType::Date | ColumnType::Timestamp)) {
         section.problem("format", "is for columns of type date and timestamp only");

@@ -1,7 +1,8 @@
 //! HOCON text becomes one tree of values and the place of every key; includes are followed and checked.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::thread::{self, ScopedJoinHandle};
 
 use hocon::HoconValue;
 use hocon::parser::{AstField, AstNode};
@@ -101,6 +102,7 @@ pub(super) fn read(path: &Path, env: &HashMap<String, String>) -> Result<Text, V
     } else if walk.places.copied("", &mut HashMap::new()) > MAX_COPIED {
         walk.fail("", &place, format!("substitutions copy more than {MAX_COPIED} keys"));
     }
+    walk.refuse_lost_properties();
     if !walk.problems.is_empty() {
         return Err(walk.problems);
     }
@@ -138,6 +140,9 @@ struct Walk {
     open: Vec<PathBuf>,
     /// The block that the file being read was included in.
     scope: String,
+    /// Properties of `hadoop` that hold a text, and those that hold others below them.
+    texts: HashSet<String>,
+    blocks: HashSet<String>,
 }
 
 impl Walk {
@@ -202,7 +207,26 @@ impl Walk {
                     self.places.keys.entry(key.clone()).or_insert_with(|| place.clone());
                 }
             }
+            self.note_property(&key, &field.value);
             self.value(&field.value, file, &key, depth);
+        }
+    }
+
+    /// `a.b = 1` and `a.b.c = 2` are two properties for Hadoop, but HOCON keeps one of them only.
+    fn refuse_lost_properties(&mut self) {
+        let both: Vec<String> = self.texts.intersection(&self.blocks).cloned().collect();
+        for key in both {
+            let said = "holds a text and also keys below it: HOCON would lose one; quote the longer name as a whole";
+            self.problems.push(self.places.problem(&key, said));
+        }
+    }
+
+    fn note_property(&mut self, key: &str, value: &AstNode) {
+        if key.starts_with("hadoop.") {
+            self.blocks.extend(ancestors(key).skip(1).map(str::to_owned));
+            if !matches!(value, AstNode::Object { .. }) {
+                self.texts.insert(key.to_owned());
+            }
         }
     }
 
@@ -221,7 +245,9 @@ impl Walk {
             }
             AstNode::Concat { nodes, pos } => {
                 self.places.joined.push((key.to_owned(), Place { file: file.to_owned(), line: pos.line }));
-                nodes.iter().for_each(|node| self.value(node, file, key, depth));
+                for node in nodes {
+                    self.value(node, file, key, depth);
+                }
             }
             AstNode::Substitution { segments, pos, .. } => {
                 let name = segments.iter().map(|s| s.text.as_str()).collect::<Vec<_>>().join(".");
@@ -277,9 +303,9 @@ fn resolve(
     loop {
         let base = path.parent().map(Path::to_path_buf);
         let options = InternalResolveOptions::new(env.clone()).with_base_dir_opt(base);
-        let resolved = std::thread::scope(|scope| {
+        let resolved = thread::scope(|scope| {
             let work = || hocon::resolver::resolve(ast.clone(), &options);
-            std::thread::Builder::new().stack_size(RESOLVER_STACK).spawn_scoped(scope, work).map(|t| t.join())
+            thread::Builder::new().stack_size(RESOLVER_STACK).spawn_scoped(scope, work).map(ScopedJoinHandle::join)
         });
         let error = match resolved {
             Ok(Ok(Ok(root @ HoconValue::Object(_)))) => return Ok((root, unresolved)),

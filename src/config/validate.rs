@@ -154,9 +154,8 @@ pub(super) fn plain_http(
     if has_credentials && base.is_some_and(|url| url.scheme() == "http") {
         report.warn("base-url", "credentials travel unencrypted over plain http://; use https://");
     }
-    if let Some(Auth::OAuth2(oauth2)) = auth {
-        if oauth2.token_url.scheme() == "http" {
-            report.warn("auth.token-url", "credentials travel unencrypted over plain http://; use https://");
-        }
+    let token_url = auth.and_then(|auth| if let Auth::OAuth2(o) = auth { Some(&o.token_url) } else { None });
+    if token_url.is_some_and(|url| url.scheme() == "http") {
+        report.warn("auth.token-url", "credentials travel unencrypted over plain http://; use https://");
     }
 }

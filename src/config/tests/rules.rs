@@ -1,0 +1,159 @@
+//! Combinations of keys: refused (R12), warned about (R13), or built later.
+
+use super::*;
+
+/// Refused combinations: lines before `tables`, lines of the table, the key and the words of one problem.
+#[test]
+fn r12_combinations_that_cannot_work_are_refused() {
+    let streamed = "http { response-format = ndjson }";
+    let timestamp =
+        "checkpoint { enabled = true, path = c, mode = timestamp, timestamp-path = \"/ts\", timestamp-param = ";
+    let at = |lines: &str, param: &str| format!("{lines}\n{timestamp}\"{param}\" }}");
+    let cases: Vec<(&str, String, &str, Vec<&str>)> = vec![
+        ("", format!("{CURSOR} checkpoint {{ enabled = true, path = c }}, partition {{ type = enum, param = k, values = [a] }}"),
+            "tables.items.partition", vec!["partition", "checkpoint"]),
+        ("", at(CURSOR, "cursor"), "tables.items.checkpoint.timestamp-param", vec!["cursor", "default"]),
+        ("", at("pagination { style = offset }", "limit"), "tables.items.checkpoint.timestamp-param", vec!["limit"]),
+        ("", at("pagination { style = link_header, page-size-param = n }", "n"), "tables.items.checkpoint.timestamp-param", vec!["page-size-param"]),
+        ("", at("params { since = 1 }", "since"), "tables.items.checkpoint.timestamp-param", vec!["params.since"]),
+        ("", "pagination { style = offset }, params { limit = 10 }".into(), "tables.items.params.limit", vec!["page-size-param"]),
+        ("", "pagination { style = offset, offset-param = limit }".into(), "tables.items.pagination.page-size-param", vec!["offset-param"]),
+        ("auth { type = query, query-param = cursor, query-value = k }", CURSOR.into(), "tables.items.pagination.cursor-param", vec!["auth.query-param"]),
+        ("auth { type = query, query-param = k, query-value = v }", "params { k = [1, 2] }".into(), "tables.items.params.k", vec!["auth.query-param"]),
+        ("", "pagination { style = page }, partition { type = enum, param = page, values = [1] }".into(), "tables.items.partition.param", vec!["page-param"]),
+        ("", format!("{COLUMNS} partition {{ type = date-range, column = ts, range = 1 day, start-param = d, end-param = d, format = \"%F\" }}"),
+            "tables.items.partition.end-param", vec!["start-param"]),
+        ("", format!("{COLUMNS} partition {{ type = date-range, column = ts, range = 1 day, start-param = a, end-param = b, format = \"%Y-%m\" }}"),
+            "tables.items.partition.format", vec!["range"]),
+        ("", format!("{COLUMNS} partition {{ type = date-range, column = ts, range = 1 day, start-param = a, end-param = b, format = yyyy-MM-dd }}"),
+            "tables.items.partition.format", vec!["%Y-%m-%d"]),
+        ("", format!("{CURSOR} checkpoint {{ enabled = true, path = c, mode = token, token-path = \"/t\", token-param = cursor }}"),
+            "tables.items.checkpoint.token-param", vec!["cursor-param"]),
+        ("", "pagination { style = link_header }, checkpoint { enabled = true, path = c }".into(), "tables.items.checkpoint.mode", vec!["link_header", "cursor"]),
+        ("", "pagination { style = next_url, next-url-path = \"/n\" }, checkpoint { enabled = true, path = c, mode = offset }".into(),
+            "tables.items.checkpoint.mode", vec!["next_url", "offset"]),
+        ("", "checkpoint { enabled = true, path = c, mode = timestamp }".into(), "tables.items.checkpoint.timestamp-path", vec!["required"]),
+        ("", "checkpoint { enabled = true, path = c, mode = timestamp }".into(), "tables.items.checkpoint.timestamp-param", vec!["required"]),
+        ("", "checkpoint { enabled = true, path = c, mode = token }".into(), "tables.items.checkpoint.token-path", vec!["required"]),
+        (streamed, format!("{CURSOR} checkpoint {{ enabled = true, path = c }}"), "tables.items.checkpoint.mode", vec!["ndjson"]),
+        ("http { response-format = sse }", "pagination { style = offset }, checkpoint { enabled = true, path = c, mode = offset }".into(),
+            "tables.items.checkpoint.mode", vec!["sse", "offset"]),
+        (streamed, CURSOR.into(), "tables.items.pagination.cursor-path", vec!["ndjson"]),
+        (streamed, "pagination { style = offset, total-path = \"/t\" }".into(), "tables.items.pagination.total-path", vec!["ndjson"]),
+        (streamed, "checkpoint { enabled = true, path = c, mode = token, token-path = \"/t\", token-param = t }".into(),
+            "tables.items.checkpoint.token-path", vec!["ndjson"]),
+        (streamed, "data-path = \"/items\"".into(), "tables.items.data-path", vec!["ndjson"]),
+        (streamed, "pagination { style = offset }, partition { type = offset, size = 5, count = 2 }".into(), "tables.items.partition.type", vec!["streamed"]),
+        ("", "parent-table = items, parent-key = a, endpoint = \"/x/{k}\", checkpoint { enabled = true, path = c }".into(),
+            "tables.items.checkpoint.enabled", vec!["child", "checkpoint"]),
+        ("schema { rest-column = id }", COLUMNS.into(), "schema.rest-column", vec!["id"]),
+    ];
+    for (before, lines, key, words) in cases {
+        let problems = Files::new(&format!("{before}\n{}", items(&lines))).problems();
+        let named = problems.iter().any(|p| p.key == key && words.iter().all(|word| p.message.contains(word)));
+        assert!(named, "{before} {lines}\nshould name {key} and {words:?}, said {problems:#?}");
+    }
+}
+
+#[test]
+fn r12_valid_neighbours_load() {
+    let timestamp =
+        "checkpoint { enabled = true, path = c, mode = timestamp, timestamp-path = \"/ts\", timestamp-param = ";
+    for (before, lines) in [
+        ("", format!("pagination {{ style = link_header }}, {COLUMNS} {timestamp} since }}")),
+        ("http { response-format = ndjson }", format!("{COLUMNS} {timestamp} since }}")),
+        ("http { response-format = jsonl }", "pagination { style = offset }".into()),
+        ("", format!("{CURSOR} {COLUMNS} {timestamp} limit }}")),
+        ("", "pagination { style = offset }, params { page = 1, cursor = x }".into()),
+        ("auth { type = query, query-param = k, query-value = v }", "params { K = 1 }".into()),
+        ("auth { type = oauth2_client, token = t }", String::new()),
+        ("", "columns { a { type = string, path = \"/x\" }, b { type = string, path = \"/x\" } }".into()),
+        ("http { timeout = \"30 seconds\", max-body-bytes = 1024, rate-limit = 0.5 }", "data-path = \"\"".into()),
+    ] {
+        let source = load(&format!("{before}\n{}", items(&lines)));
+        assert!(source.warnings.is_empty(), "{lines}: {:?}", source.warnings);
+    }
+}
+
+#[test]
+fn what_is_built_later_is_refused_by_name() {
+    for (before, lines, key) in [
+        ("openapi = \"spec.json\"", "", "openapi"),
+        ("schema { array-handling = both }", "", "schema.array-handling"),
+        ("schema { explode-outer = true }", "", "schema.explode-outer"),
+        ("http { response-format = sse }", "", "http.response-format"),
+        ("http { response-format = csv }", "", "http.response-format"),
+        (
+            "",
+            "pagination { style = offset }, partition { type = offset, size = 10, count = 2 }",
+            "tables.items.partition",
+        ),
+        ("", "partition { type = enum, param = kind, values = [0, 1] }", "tables.items.partition"),
+        (
+            "tables.p.endpoint = p",
+            "endpoint = \"/x/{k}\", parent-table = p, parent-key = id",
+            "tables.items.parent-table",
+        ),
+        (
+            "tables.p.endpoint = p",
+            "parent-table = p, parent-key = id, join-strategy = batch, batch-param = ids, child-key-field = p",
+            "tables.items.join-strategy",
+        ),
+        (
+            "",
+            "aggregations { n { function = count, endpoint = \"/n\", response-path = \"/n\" } }",
+            "tables.items.aggregations",
+        ),
+    ] {
+        let problems = Files::new(&format!("{before}\n{}", items(lines))).problems();
+        let said = format!("not supported yet: {key}");
+        assert!(problems.iter().any(|p| p.key == key && p.message.starts_with(&said)), "{key}: {problems:?}");
+        assert!(problems.iter().all(|p| p.message.starts_with("not supported yet")), "{key}: {problems:?}");
+    }
+}
+
+#[test]
+fn r13_a_filter_on_a_parameter_that_is_sent_is_one_warning() {
+    let filters = "filters = [ { param = since, column = ts, operators = [gte] }, { param = limit, column = id, operators = [eq] }, \
+                   { param = free, column = id, operators = [eq] }, { param = free, column = id, operators = [gt] } ]";
+    let checkpoint =
+        "checkpoint { enabled = true, path = c, mode = timestamp, timestamp-path = \"/ts\", timestamp-param = since }";
+    let source = load(&items(&format!("{COLUMNS} pagination {{ style = offset }}\n{filters}\n{checkpoint}")));
+    let said: Vec<&str> = source.warnings.iter().map(|w| w.key.as_str()).collect();
+    assert_eq!(said, ["tables.items.filters[0].param", "tables.items.filters[1].param"], "{:?}", source.warnings);
+    assert!(source.warnings.iter().all(|w| w.line == Some(6) && w.message.contains("engine")), "{:?}", source.warnings);
+    assert_eq!(source.tables[0].filters.len(), 4);
+}
+
+#[test]
+fn r13_a_mode_that_paging_cannot_serve_is_no_checkpoint_and_says_so() {
+    for (style, mode) in
+        [("offset", "cursor"), ("page", "cursor"), ("none", "cursor"), ("page", "offset"), ("none", "offset")]
+    {
+        let lines =
+            format!("pagination {{ style = {style} }}\ncheckpoint {{ enabled = true, path = c, mode = {mode} }}");
+        let source = load(&items(&lines));
+        assert!(source.tables[0].checkpoint.is_none(), "{style} {mode}");
+        let [warning] = source.warnings.as_slice() else { panic!("{:?}", source.warnings) };
+        assert!(warning.message.contains("saves nothing") && warning.message.contains(style), "{warning}");
+        assert_eq!((warning.key.as_str(), warning.line), ("tables.items.checkpoint.mode", Some(5)));
+    }
+    let offset = "pagination { style = offset }\ncheckpoint { enabled = true, path = c, mode = offset }";
+    assert!(table(offset).checkpoint.is_some());
+    assert!(table(&format!("{CURSOR} checkpoint {{ enabled = true, path = c }}")).checkpoint.is_some());
+}
+
+#[test]
+fn r13_credentials_over_plain_http_are_warned_about() {
+    let plain = items("").replace("https", "http");
+    for lines in ["auth { type = bearer, token = abcdef }", "http.headers { X-Api-Key = abcdef }"] {
+        let source = load(&format!("{plain}\n{lines}"));
+        let [warning] = source.warnings.as_slice() else { panic!("{lines}: {:?}", source.warnings) };
+        assert!(warning.message.contains("plain http://") && warning.message.contains("unencrypted"), "{warning}");
+        assert!(!warning.to_string().contains("abcdef"));
+        assert!(load(&format!("{}\n{lines}", items(""))).warnings.is_empty());
+    }
+    assert!(load(&plain).warnings.is_empty());
+    let oauth = "auth { type = oauth2_client, client-id = a, client-secret = bcd, token-url = \"http://t/\" }";
+    assert_eq!(load(&format!("{}\n{oauth}", items(""))).warnings[0].key, "auth.token-url");
+}
