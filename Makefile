@@ -25,7 +25,7 @@ lint:
 # The kill test, the gate tests and the real servers, over and over, for what happens only now and then.
 soak: build
 	scripts/setup
-	for round in $$(seq $(or $(ROUNDS),20)); do cargo test --release --test main -- gate:: kill:: real:: || exit 1; done
+	for round in $$(seq $(or $(ROUNDS),20)); do cargo test --release --test integration -- gate:: kill:: real:: || exit 1; done
 
 bench:
 	cargo bench
