@@ -289,6 +289,50 @@ mod destinations {
     }
 }
 
+mod reading {
+    use super::*;
+
+    #[test]
+    fn r10_a_filter_of_a_checkpointed_table_is_applied_here_and_never_sent() {
+        let filters = "filters = [{ param = above, column = id, operators = [gt] }]";
+        let api = api();
+        let place = Place::new(&api.base(), &CONFIG.replace("checkpoint {", &format!("{filters}\n    checkpoint {{")));
+        assert_eq!(place.read("kept").args(["--where", "id > 3"]).output().expect(0).ids(), [4, 5]);
+        assert!(api.asked().iter().all(|request| !request.contains("above")), "{:?}", api.asked());
+        assert_eq!(place.mark("kept").position(), offset(5));
+    }
+
+    #[test]
+    fn r12_a_position_that_the_paging_would_overwrite_is_refused_before_anything_is_asked() {
+        let api = api();
+        let clash = "mode = timestamp, timestamp-path = \"/id\", timestamp-param = offset";
+        let place = Place::new(&api.base(), &CONFIG.replace("mode = offset", clash));
+        place.read("kept").output().expect(2).says("timestamp-param");
+        assert_eq!(api.asked(), [""; 0]);
+    }
+
+    #[test]
+    fn r13_a_mode_that_the_paging_cannot_serve_is_warned_about_and_saves_nothing() {
+        let api = api();
+        let place = Place::new(&api.base(), &CONFIG.replace("mode = offset", "mode = cursor"));
+        let output = place.read("kept").output().expect(0).says("warning").says("cursor");
+        assert_eq!(output.ids(), [1, 2, 3, 4, 5]);
+        assert_eq!(place.mark("kept"), Mark::NONE);
+    }
+
+    #[test]
+    fn r26_a_body_beyond_the_limit_is_an_error_however_it_is_packed() {
+        for packed in [false, true] {
+            let big = Reply::json(&json!({ "items": [{ "id": 1, "text": "a".repeat(3_000_000) }] }));
+            let big = if packed { big.gzip() } else { big };
+            let api = Api::new(vec![Route::new("GET", "/items?offset=0&limit=2", big)]);
+            let place = Place::new(&api.base(), &CONFIG.replace("timeout = 5s", "max-body-bytes = 1 MiB"));
+            place.read("kept").output().expect(4).says("max-body-bytes");
+            assert_eq!(place.mark("kept"), Mark::NONE);
+        }
+    }
+}
+
 mod checkpoints {
     use super::*;
 
