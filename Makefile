@@ -1,0 +1,34 @@
+# The commands that people and the CI call.
+
+cache := $(or $(RESTMARK_TEST_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/restmark-test)
+target := $(or $(CARGO_TARGET_DIR),target)
+conformance := $(or $(RESTMARK_CONFORMANCE),../shared/conformance/run.py)
+
+export RESTMARK_TEST_CACHE := $(cache)
+
+.PHONY: build test lint soak bench doc
+
+# One profile for everything: the dependencies are compiled once, and the real data is read at full speed.
+build:
+	cargo build --release
+
+test: build
+	scripts/setup
+	cargo test --release
+	@if [ -f "$(conformance)" ]; then python3 "$(conformance)" --bin "$(target)/release/restmark" --step 1; \
+	else echo "no conformance suite at $(conformance): left out"; fi
+
+lint:
+	cargo fmt --check
+	cargo clippy --release --all-targets -- -D warnings
+
+# The kill test, the gate tests and the real servers, over and over, for what happens only now and then.
+soak: build
+	scripts/setup
+	for round in $$(seq $(or $(ROUNDS),20)); do cargo test --release --test integration -- gate:: kill:: real:: || exit 1; done
+
+bench:
+	cargo bench
+
+doc:
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps

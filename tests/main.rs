@@ -1,0 +1,12 @@
+//! Everything that is tested from outside, in one binary; a module for each promise.
+//!
+//! `support` drives the binary, scripts an API and starts the real servers that `scripts/setup` installs.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+
+mod cli;
+mod gate;
+mod kill;
+mod real;
+mod support;
+mod tidy;
