@@ -6,6 +6,7 @@ pub mod counts;
 pub mod decode;
 pub mod error;
 pub mod fetch;
+pub mod filter;
 pub mod plan;
 pub mod position;
 pub mod read;
