@@ -12,6 +12,7 @@ pub mod position;
 pub mod read;
 pub mod schema;
 pub mod secret;
+pub mod sink;
 pub mod source;
 
 pub use commit::Commit;

@@ -131,10 +131,7 @@ impl Mark {
 
     /// An instant in microseconds.
     pub(super) fn micros(at: Instant) -> Self {
-        Self {
-            floor: i128::from(at.timestamp_micros()),
-            exact: at.timestamp_subsec_nanos().is_multiple_of(1_000),
-        }
+        Self { floor: i128::from(at.timestamp_micros()), exact: at.timestamp_subsec_nanos().is_multiple_of(1_000) }
     }
 
     /// An instant in days.

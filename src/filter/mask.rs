@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
+use arrow_arith::boolean::{and_kleene, is_null, not, or_kleene};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Date32Type, Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, Datum, PrimitiveArray, RecordBatch, StringArray};
-use arrow_arith::boolean::{and_kleene, is_null, not, or_kleene};
 use arrow_cast::cast;
 use arrow_ord::cmp;
 use arrow_schema::{ArrowError, DataType, TimeUnit};
@@ -21,11 +21,15 @@ pub(super) fn mask(expr: &Expr, batch: &RecordBatch) -> Result<BooleanArray> {
         Expr::Or(parts) => fold(parts, batch, or_kleene),
         Expr::Not(inner) => not(&mask(inner, batch)?).map_err(|e| failed(&e)),
         Expr::IsNull(name) => is_null(column(name, batch)?).map_err(|e| failed(&e)),
-        Expr::Literal { column: name, operator, literal } => with_literal(name, column(name, batch)?, *operator, literal),
+        Expr::Literal { column: name, operator, literal } => {
+            with_literal(name, column(name, batch)?, *operator, literal)
+        }
         Expr::Columns { left, operator, right } => {
             let (a, b) = (column(left, batch)?, column(right, batch)?);
             with_column(a, *operator, b)
-                .ok_or_else(|| clash(format!("{left} is {}, {right} is {}", named(a.data_type()), named(b.data_type()))))?
+                .ok_or_else(|| {
+                    clash(format!("{left} is {}, {right} is {}", named(a.data_type()), named(b.data_type())))
+                })?
                 .map_err(|e| failed(&e))
         }
         Expr::Like { column: name, pattern, ignore_case } => {
@@ -156,9 +160,7 @@ fn with_column(left: &ArrayRef, operator: Operator, right: &ArrayRef) -> Option<
             compared(left, operator, right)
         }
         (Date32, Timestamp(TimeUnit::Microsecond, _)) => Ok(days_and_micros(left, right, |o| order(Some(o)))),
-        (Timestamp(TimeUnit::Microsecond, _), Date32) => {
-            Ok(days_and_micros(right, left, |o| order(Some(o.reverse()))))
-        }
+        (Timestamp(TimeUnit::Microsecond, _), Date32) => Ok(days_and_micros(right, left, |o| order(Some(o.reverse())))),
         _ => return None,
     })
 }

@@ -219,10 +219,9 @@ fn terms(kind: usize) -> BoxedStrategy<Term> {
             ]
             .boxed(),
         ),
-        1 => (
-            columns(&["s"]),
-            "[ab]{0,2}".prop_map(|text| Term::Literal(format!("'{text}'"), Cell::Text(text))).boxed(),
-        ),
+        1 => {
+            (columns(&["s"]), "[ab]{0,2}".prop_map(|text| Term::Literal(format!("'{text}'"), Cell::Text(text))).boxed())
+        }
         2 => (columns(&["b"]), any::<bool>().prop_map(|v| Term::Literal(v.to_string(), Cell::Bool(v))).boxed()),
         _ => (
             columns(&["day", "at"]),
