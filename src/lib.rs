@@ -1,5 +1,7 @@
 //! REST APIs as tables, with a mark of how far they were read that you can trust.
 
+#[doc(hidden)]
+pub mod cli;
 pub mod commit;
 pub mod config;
 pub mod counts;
@@ -10,6 +12,7 @@ pub mod filter;
 pub mod plan;
 pub mod position;
 pub mod read;
+pub mod run;
 pub mod schema;
 pub mod secret;
 pub mod sink;

@@ -28,14 +28,14 @@ pub(super) fn mask(expr: &Expr, batch: &RecordBatch) -> Result<BooleanArray> {
             let (a, b) = (column(left, batch)?, column(right, batch)?);
             with_column(a, *operator, b)
                 .ok_or_else(|| {
-                    clash(format!("{left} is {}, {right} is {}", named(a.data_type()), named(b.data_type())))
+                    clash(&format!("{left} is {}, {right} is {}", named(a.data_type()), named(b.data_type())))
                 })?
                 .map_err(|e| failed(&e))
         }
         Expr::Like { column: name, pattern, ignore_case } => {
             let texts = column(name, batch)?;
             if *texts.data_type() != DataType::Utf8 {
-                return Err(clash(format!("{name} is {}, LIKE needs a text", named(texts.data_type()))));
+                return Err(clash(&format!("{name} is {}, LIKE needs a text", named(texts.data_type()))));
             }
             let kernel = if *ignore_case { arrow_string::like::ilike } else { arrow_string::like::like };
             kernel(texts, &StringArray::new_scalar(pattern.as_str())).map_err(|e| failed(&e))
@@ -63,7 +63,7 @@ fn failed(error: &ArrowError) -> Error {
     Error::new(ErrorKind::Bug, format!("a predicate could not be computed: {error}"))
 }
 
-fn clash(what: String) -> Error {
+fn clash(what: &str) -> Error {
     Error::new(ErrorKind::Scan, format!("cannot be compared: {what}"))
 }
 
@@ -90,7 +90,6 @@ fn holds(operator: Operator, order: Ordering) -> bool {
 }
 
 fn with_literal(name: &str, values: &ArrayRef, operator: Operator, literal: &Literal) -> Result<BooleanArray> {
-    let instant = || literal.instant();
     let known = match (values.data_type(), literal) {
         (_, Literal::Null) => Some(BooleanArray::new_null(values.len())),
         (DataType::Int32, Literal::Number(n)) => Some(marked::<Int32Type>(values, operator, n.mark(0))),
@@ -105,9 +104,9 @@ fn with_literal(name: &str, values: &ArrayRef, operator: Operator, literal: &Lit
             }))
         }
         (DataType::Timestamp(TimeUnit::Microsecond, _), _) => {
-            instant().map(|at| marked::<TimestampMicrosecondType>(values, operator, Mark::micros(at)))
+            literal.instant().map(|at| marked::<TimestampMicrosecondType>(values, operator, Mark::micros(at)))
         }
-        (DataType::Date32, _) => instant().map(|at| marked::<Date32Type>(values, operator, Mark::days(at))),
+        (DataType::Date32, _) => literal.instant().map(|at| marked::<Date32Type>(values, operator, Mark::days(at))),
         (DataType::Boolean, Literal::Boolean(b)) => {
             Some(BooleanArray::from_unary(values.as_boolean(), |v| holds(operator, v.cmp(b))))
         }
@@ -117,7 +116,7 @@ fn with_literal(name: &str, values: &ArrayRef, operator: Operator, literal: &Lit
         }
         _ => None,
     };
-    known.ok_or_else(|| clash(format!("{name} is {}, not a match for {literal}", named(values.data_type()))))
+    known.ok_or_else(|| clash(&format!("{name} is {}, not a match for {literal}", named(values.data_type()))))
 }
 
 fn marked<T: ArrowPrimitiveType>(values: &ArrayRef, operator: Operator, mark: Mark) -> BooleanArray
@@ -154,7 +153,7 @@ fn with_column(left: &ArrayRef, operator: Operator, right: &ArrayRef) -> Option<
             both(DataType::Decimal256(76, scale(a).max(scale(b))))
         }
         (Float64 | Decimal128(..), Float64 | Decimal128(..)) => floats(left, right, |a, b| order(a.partial_cmp(&b))),
-        (Int32 | Int64, Float64) => whole_and_float(left, right, |o| order(o)),
+        (Int32 | Int64, Float64) => whole_and_float(left, right, order),
         (Float64, Int32 | Int64) => whole_and_float(right, left, |o| order(o.map(Ordering::reverse))),
         (Utf8, Utf8) | (Boolean, Boolean) | (Date32, Date32) | (Timestamp(..), Timestamp(..)) => {
             compared(left, operator, right)

@@ -159,7 +159,10 @@ impl Tree {
             Self::Compare(a, op, b) => compare(&a.cell(row), op, &b.cell(row)),
             Self::In(name, list, negated) => {
                 let cell = row.cell(name);
-                let any = list.iter().fold(Some(false), |any, item| or(any, compare(&cell, "=", &item.cell(row))));
+                let mut any = Some(false);
+                for item in list {
+                    any = or(any, compare(&cell, "=", &item.cell(row)));
+                }
                 flip(any, *negated)
             }
             Self::Between(name, low, high, negated) => {
@@ -271,7 +274,7 @@ fn trees() -> impl Strategy<Value = Tree> {
 
 /// Beyond 2^53 a float column compares with the nearest double of a literal: left out of the exact comparison.
 fn mixes_floats_with_great_numbers(sql: &str) -> bool {
-    sql.contains("f") && (sql.contains("922337") || sql.contains("900719"))
+    sql.contains('f') && (sql.contains("922337") || sql.contains("900719"))
 }
 
 proptest! {
