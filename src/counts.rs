@@ -69,6 +69,8 @@ pub struct Counts {
     pub duplicates_dropped: u64,
     /// Boundary records that did not fit the memory of `dedup-key`.
     pub not_remembered: u64,
+    /// What is worth saying once, in words.
+    pub warnings: Vec<String>,
 }
 
 impl Counts {
@@ -90,6 +92,7 @@ impl Counts {
         self.in_future += other.in_future;
         self.duplicates_dropped += other.duplicates_dropped;
         self.not_remembered += other.not_remembered;
+        self.warnings.extend(other.warnings);
     }
 }
 
@@ -107,6 +110,7 @@ pub struct Meter {
     /// Records received so far.
     pub rows: AtomicU64,
     note: Mutex<String>,
+    position: Mutex<String>,
 }
 
 impl Meter {
@@ -125,6 +129,18 @@ impl Meter {
         if let Ok(mut held) = self.note.lock() {
             *held = note.into();
         }
+    }
+
+    /// Says where the walk stands ("cursor abc", "offset 500").
+    pub fn stand_at(&self, position: impl Into<String>) {
+        if let Ok(mut held) = self.position.lock() {
+            *held = position.into();
+        }
+    }
+
+    /// Where the walk stands; empty where that has no name.
+    pub fn position(&self) -> String {
+        self.position.lock().map(|held| held.clone()).unwrap_or_default()
     }
 
     /// What was said last.

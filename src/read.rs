@@ -1,11 +1,22 @@
 //! The only loop: fetch, decode, paginate. A read yields batches and, last and once, a receipt (R1).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
+use crate::config::{Auth, CheckpointConfig, Future, ModeConfig, ResponseFormat, SourceConfig, TableConfig};
 use crate::counts::{Counts, Meter};
+use crate::decode::{Decoder, Page, Scalar};
 use crate::error::{Error, ErrorKind, Result};
+use crate::fetch::{Client, Response};
+use crate::paginate::{Answer, Step, Walk};
+use crate::plan::request::{RequestTemplate, without_param};
+use crate::plan::{Partition, Request};
+use crate::position::instant::minus;
+use crate::position::{Boundary, BoundaryPolicy, Position, Seen};
 
 /// What a [`Read`] yields: any number of batches and then, exactly once and last, a receipt.
 #[derive(Debug)]
@@ -16,34 +27,409 @@ pub enum Event {
     Done(Receipt),
 }
 
-/// Dropping a receipt does nothing. It proves that one partition was read to its end.
+/// Dropping a receipt does nothing. It proves that one partition of one plan was read to its end (R1).
+///
+/// Only a [`Read`] that ended by itself makes one; it cannot be cloned.
 #[derive(Debug)]
-#[must_use = "a receipt moves nothing until the plan is sealed with it and committed"]
-pub struct Receipt {
+#[must_use = "a receipt moves nothing until its plan is sealed with it and committed"]
+pub struct Receipt(Box<Proof>);
+
+#[derive(Debug)]
+struct Proof {
+    plan: String,
+    partition: String,
+    end: End,
     counts: Counts,
+}
+
+/// What a partition reached.
+#[derive(Debug, Default)]
+pub(crate) struct End {
+    pub(crate) position: Option<Position>,
+    pub(crate) seen: Seen,
 }
 
 impl Receipt {
     /// The loss report of the partition (R25).
     pub fn counts(&self) -> &Counts {
-        &self.counts
+        &self.0.counts
+    }
+
+    pub(crate) fn plan(&self) -> &str {
+        &self.0.plan
+    }
+
+    pub(crate) fn partition(&self) -> &str {
+        &self.0.partition
+    }
+
+    pub(crate) fn into_end(self) -> End {
+        self.0.end
+    }
+
+    /// A receipt without a read, for unit tests of what follows it.
+    #[cfg(test)]
+    pub(crate) fn forged(plan: &str, partition: &str, position: Option<Position>) -> Self {
+        let end = End { position, seen: Seen::default() };
+        let (plan, partition) = (plan.to_owned(), partition.to_owned());
+        Self(Box::new(Proof { plan, partition, end, counts: Counts::default() }))
     }
 }
 
-/// The stream of one partition. Dropping it cancels its requests.
+/// The stream of one partition. Dropping it cancels its requests and proves nothing.
 #[derive(Debug)]
 pub struct Read {
+    events: mpsc::Receiver<Result<Event>>,
     meter: Arc<Meter>,
+    _task: Running<()>,
 }
 
 impl Read {
-    /// The next event; `None` after the receipt.
+    /// Starts reading; must be called inside a Tokio runtime.
+    pub(crate) fn start(
+        client: &Client,
+        config: &SourceConfig,
+        table: &TableConfig,
+        partition: &Partition,
+    ) -> Result<Self> {
+        let meter = Arc::new(Meter::default());
+        let client = client.for_read(&table.headers, Arc::clone(&meter));
+        let reader = Reader::new(client, config, table, partition, Arc::clone(&meter))?;
+        // With a limit nothing is read ahead: the walk stops where the rows do.
+        let ahead = if partition.limit.is_some() { 1 } else { config.http.read_ahead };
+        let (events, receiver) = mpsc::channel(ahead);
+        let task = tokio::spawn(async move {
+            let outcome = reader.run(&events).await;
+            let event = match outcome {
+                Ok(Some(receipt)) => Ok(Event::Done(receipt)),
+                Ok(None) => return,
+                Err(error) => Err(error),
+            };
+            // A consumer that is gone needs no event.
+            let _ = events.send(event).await;
+        });
+        Ok(Self { events: receiver, meter, _task: Running(task) })
+    }
+
+    /// The next event; `None` after the receipt, and where a limit was reached.
+    ///
+    /// # Errors
+    /// What went wrong, with `table`, `page` and `url`; nothing comes after an error.
     pub async fn try_next(&mut self) -> Result<Option<Event>> {
-        Err(Error::new(ErrorKind::Bug, "not built"))
+        self.events.recv().await.transpose()
     }
 
     /// Live figures for a progress display.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
+}
+
+/// A task that ends when nobody waits for it any more.
+#[derive(Debug)]
+struct Running<T>(JoinHandle<T>);
+
+impl<T> Drop for Running<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The state of the loop.
+struct Reader {
+    client: Client,
+    table: TableConfig,
+    auth_param: Option<String>,
+    format: ResponseFormat,
+    ahead: usize,
+    partition: Partition,
+    decoder: Decoder,
+    walk: Walk,
+    boundary: Boundary,
+    token: Scalar,
+    counts: Counts,
+    meter: Arc<Meter>,
+}
+
+/// What a page said, once its rows are taken from it.
+struct Passed {
+    response: Response,
+    page: Page,
+}
+
+impl Reader {
+    fn new(
+        client: Client,
+        config: &SourceConfig,
+        table: &TableConfig,
+        partition: &Partition,
+        meter: Arc<Meter>,
+    ) -> Result<Self> {
+        let start = partition.start.as_ref();
+        let template = template(table, start).map_err(|e| e.with("table", &table.name))?;
+        let stored = match (start, table.checkpoint.as_ref().and_then(CheckpointConfig::timestamp_format)) {
+            (Some(Position::Timestamp(text)), Some(format)) => format.parse(text),
+            _ => None,
+        };
+        let policy = BoundaryPolicy {
+            format: table.checkpoint.as_ref().and_then(CheckpointConfig::timestamp_format).cloned(),
+            stored,
+            lag: table.checkpoint.as_ref().map(|c| c.lag).unwrap_or_default(),
+            not_after: table.checkpoint.as_ref().filter(|c| c.future == Future::Clamp).map(|_| partition.began),
+            dedup: table.checkpoint.as_ref().is_some_and(|c| c.dedup_key.is_some()),
+        };
+        Ok(Self {
+            client,
+            auth_param: match &config.auth {
+                Auth::Query { param, .. } => Some(param.clone()),
+                _ => None,
+            },
+            format: config.http.response_format,
+            ahead: if partition.limit.is_some() { 1 } else { config.http.read_ahead },
+            decoder: Decoder::new(table, config.http.max_body_bytes, partition.select.clone())?,
+            walk: Walk::new(template, &table.pagination, start)?,
+            boundary: Boundary::new(policy, partition.seen.clone()),
+            token: Scalar::Absent,
+            counts: Counts::default(),
+            table: table.clone(),
+            partition: partition.clone(),
+            meter,
+        })
+    }
+
+    /// Walks to the end. `None` where the limit or the consumer stopped it: no receipt (R1).
+    async fn run(mut self, events: &mpsc::Sender<Result<Event>>) -> Result<Option<Receipt>> {
+        match self.walk_on(events).await {
+            Ok(true) => self.receipt().map(Some),
+            Ok(false) => Ok(None),
+            Err(error) => Err(error),
+        }
+        .map_err(|error| self.in_context(error))
+    }
+
+    async fn walk_on(&mut self, events: &mpsc::Sender<Result<Event>>) -> Result<bool> {
+        let mut sent = VecDeque::new();
+        loop {
+            self.boundary.begin_page();
+            let Some(passed) = (match self.format {
+                ResponseFormat::Json => Some(self.page(&mut sent).await?),
+                ResponseFormat::Ndjson => self.lines(events).await?,
+            }) else {
+                return Ok(false);
+            };
+            let Passed { response, mut page } = passed;
+            let batches = std::mem::take(&mut page.batches);
+            let step = self.pass(&response, page)?;
+            if step != Step::End && self.partition.limit.is_none() && self.format == ResponseFormat::Json {
+                self.send_ahead(&mut sent);
+            }
+            if !self.hand_on(batches, events).await {
+                return Ok(false);
+            }
+            if step == Step::End {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The page of the current request, whether it was sent ahead or not.
+    async fn page(&mut self, sent: &mut VecDeque<(Request, Running<Result<Response>>)>) -> Result<Passed> {
+        self.send_ahead(sent);
+        let Some((_, mut running)) = sent.pop_front() else {
+            return Err(Error::new(ErrorKind::Bug, "no request is on its way"));
+        };
+        let response = (&mut running.0)
+            .await
+            .unwrap_or_else(|e| Err(Error::new(ErrorKind::Bug, "a request task ended early").caused_by(e)))?;
+        Meter::add(&self.meter.bytes, response.body.len() as u64);
+        let page = self.decoder.page(response.status, &response.body, &mut self.boundary)?;
+        Ok(Passed { response, page })
+    }
+
+    /// Sends the current request and those that can be known before their turn; a walk that took another way
+    /// discards what is in flight (R14).
+    fn send_ahead(&self, sent: &mut VecDeque<(Request, Running<Result<Response>>)>) {
+        if sent.front().is_some_and(|(request, _)| request != self.walk.current()) {
+            sent.clear();
+        }
+        while sent.len() < self.ahead.max(1) {
+            let request = match sent.len() {
+                0 => Some(self.walk.current().clone()),
+                steps => self.walk.ahead(steps as u64),
+            };
+            let Some(request) = request else { return };
+            let (client, asked) = (self.client.clone(), request.clone());
+            sent.push_back((request, Running(tokio::spawn(async move { client.page(&asked).await }))));
+        }
+    }
+
+    /// A streamed body: rows are handed on as they come; asked again only before the first of them left (R19).
+    async fn lines(&mut self, events: &mpsc::Sender<Result<Event>>) -> Result<Option<Passed>> {
+        let request = self.walk.current().clone();
+        let mut attempts = self.client.attempts();
+        let fresh = self.boundary.clone();
+        loop {
+            let mut body = self.client.open(&request, &mut attempts).await?;
+            let mut lines = self.decoder.lines();
+            let mut whole = Page::default();
+            let mut handed_on = false;
+            let broken = loop {
+                let chunk = match body.chunk().await {
+                    Ok(chunk) => chunk,
+                    Err(error) => break Some(error),
+                };
+                Meter::add(&self.meter.bytes, chunk.as_ref().map_or(0, |c| c.len() as u64));
+                let ended = chunk.is_none();
+                for page in self.decoder.feed(&mut lines, chunk.as_deref(), &mut self.boundary)? {
+                    handed_on |= !page.batches.is_empty();
+                    let batches = whole.absorb(page);
+                    if !self.hand_on(batches, events).await {
+                        return Ok(None);
+                    }
+                }
+                if ended {
+                    break None;
+                }
+            };
+            match broken {
+                None => return Ok(Some(Passed { response: body.into_response(), page: whole })),
+                Some(error) if handed_on => return Err(error),
+                Some(error) => {
+                    attempts.again(error).await?;
+                    self.boundary = fresh.clone();
+                }
+            }
+        }
+    }
+
+    /// Takes the page into the counts and asks the walk what comes next.
+    fn pass(&mut self, response: &Response, page: Page) -> Result<Step> {
+        Meter::add(&self.meter.pages, 1);
+        Meter::add(&self.meter.rows, page.received);
+        self.counts.merge(page.counts);
+        self.counts.pages += 1;
+        self.counts.rows_read += page.received;
+        self.token = page.envelope.token.clone();
+        let answer = Answer {
+            url: &response.url,
+            headers: &response.headers,
+            received: page.received,
+            content: page.content,
+            envelope: &page.envelope,
+        };
+        let step = self.walk.advance(answer).map_err(|e| e.with("page", self.walk.pages()))?;
+        self.meter.stand_at(self.stands_at());
+        Ok(step)
+    }
+
+    /// Hands rows to the consumer; `false` when it is gone or has enough.
+    async fn hand_on(&mut self, batches: Vec<RecordBatch>, events: &mpsc::Sender<Result<Event>>) -> bool {
+        for mut batch in batches {
+            if let Some(limit) = self.partition.limit {
+                let left = limit.saturating_sub(self.counts.rows_emitted);
+                let rows = usize::try_from(left).unwrap_or(usize::MAX).min(batch.num_rows());
+                batch = batch.slice(0, rows);
+            }
+            self.counts.rows_emitted += batch.num_rows() as u64;
+            if batch.num_rows() > 0 && events.send(Ok(Event::Batch(batch))).await.is_err() {
+                return false;
+            }
+        }
+        self.partition.limit.is_none_or(|limit| self.counts.rows_emitted < limit)
+    }
+
+    /// The one place where a receipt is made: the walk has ended by itself.
+    fn receipt(&mut self) -> Result<Receipt> {
+        let mut counts = std::mem::take(&mut self.counts);
+        counts.requests = Meter::get(&self.meter.requests);
+        counts.retries = Meter::get(&self.meter.retries);
+        counts.bytes = Meter::get(&self.meter.bytes);
+        counts.warnings.extend(self.walk.warnings().iter().cloned());
+        let (count, first) = self.boundary.without_position();
+        counts.without_position.count = count;
+        counts.without_position.first = first.map(str::to_owned);
+        counts.in_future = self.boundary.in_future();
+        counts.duplicates_dropped = self.boundary.duplicates_dropped();
+        let end = self.boundary.clone().finish();
+        counts.not_remembered = end.not_remembered;
+        let position = match self.table.checkpoint.as_ref().map(|c| &c.mode) {
+            None => None,
+            Some(ModeConfig::Cursor) => self.walk.cursor().map(|cursor| Position::Cursor(cursor.to_owned())),
+            Some(ModeConfig::Offset) => self.walk.offset().map(Position::Offset),
+            Some(ModeConfig::Timestamp { .. }) => end.timestamp.map(Position::Timestamp),
+            Some(ModeConfig::Token { path, .. }) => token(&self.token, self.auth_param.as_deref())
+                .map_err(|what| Error::new(ErrorKind::Decode, format!("token-path {path} holds no token: {what}")))?
+                .map(Position::Token),
+        };
+        if position.as_ref().is_some_and(|p| self.client.redactor().finds(&p.text())) {
+            return Err(Error::new(
+                ErrorKind::Decode,
+                "the API's position contains a credential: it cannot be stored (R23); ask the API for another style",
+            ));
+        }
+        Ok(Receipt(Box::new(Proof {
+            plan: self.partition.plan.clone(),
+            partition: self.partition.id.clone(),
+            end: End { position, seen: end.seen },
+            counts,
+        })))
+    }
+
+    fn stands_at(&self) -> String {
+        match (self.walk.offset(), self.walk.cursor(), self.boundary.best()) {
+            (Some(offset), ..) => format!("offset {offset}"),
+            (_, _, Some(timestamp)) => timestamp.to_owned(),
+            (_, Some(cursor), _) => self.client.redactor().scrub(&format!("cursor {cursor}")),
+            _ => String::new(),
+        }
+    }
+
+    /// Where it happened, without secrets.
+    fn in_context(&self, error: Error) -> Error {
+        let redactor = self.client.redactor();
+        error
+            .with("table", &self.table.name)
+            .with("page", self.walk.pages() + 1)
+            .with("url", self.walk.current().display(redactor))
+            .scrubbed(|text| redactor.scrub(text))
+    }
+}
+
+/// The fixed part of the requests of a read: with the stored timestamp or token, or the stored link itself (R4).
+fn template(table: &TableConfig, start: Option<&Position>) -> Result<RequestTemplate> {
+    let Some(checkpoint) = &table.checkpoint else { return Ok(RequestTemplate::new(table, Vec::new())) };
+    let extra = match (start, &checkpoint.mode) {
+        (Some(Position::Timestamp(text)), ModeConfig::Timestamp { param, format, .. }) => {
+            let sent = if checkpoint.lag.is_zero() {
+                text.clone()
+            } else {
+                let stored = format.parse(text).ok_or_else(|| {
+                    Error::new(ErrorKind::Store, format!("the stored timestamp {text:?} does not read as {format}"))
+                })?;
+                format.render(minus(stored, checkpoint.lag))
+            };
+            vec![(param.clone(), sent)]
+        }
+        (Some(Position::Token(text)), ModeConfig::Token { param, .. }) => match url::Url::parse(text) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") => return Ok(RequestTemplate::from_link(url)),
+            _ => vec![(param.clone(), text.clone())],
+        },
+        _ => Vec::new(),
+    };
+    Ok(RequestTemplate::new(table, extra))
+}
+
+/// The token as it is stored: verbatim, a URL without its credential (R4, R23).
+fn token(scalar: &Scalar, auth_param: Option<&str>) -> Result<Option<String>, String> {
+    let text = match scalar {
+        Scalar::Absent => return Ok(None),
+        Scalar::Text(text) if text.is_empty() => return Ok(None),
+        Scalar::Text(text) | Scalar::Number(text) => text.clone(),
+        Scalar::Bool(flag) => flag.to_string(),
+        Scalar::Structure(text) => return Err(text.clone()),
+    };
+    Ok(Some(match auth_param {
+        Some(param) if text.starts_with("http://") || text.starts_with("https://") => without_param(&text, param),
+        _ => text,
+    }))
 }

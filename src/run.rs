@@ -64,7 +64,7 @@ pub enum Progress {
     Kept(&'static str),
     /// It was committed; `None` is no position.
     Committed {
-        /// Where the read started from.
+        /// What stood there.
         before: Option<Position>,
         /// Where the next read starts.
         after: Option<Position>,
@@ -117,14 +117,12 @@ impl BatchRun {
         let table = source.table(&self.table)?;
         let existing = self.check(table)?;
         let reading = async {
-            let before = self.stored(source, table).await?;
-            let plan = source.plan(self.scan(table)).await?;
-            let run = format!("{:016x}", fastrand::u64(..));
-            let sink = self.output.open(&self.table, existing, &run, at)?;
+            let plan = source.plan_at(self.scan(table), at).await?;
+            let sink = self.output.open(&self.table, existing, plan.id())?;
             let gathered = self.gather(source, &plan, sink, watch).await?;
-            Ok::<_, Error>((plan, before, gathered))
+            Ok::<_, Error>((plan, gathered))
         };
-        let (plan, before, gathered) = tokio::select! {
+        let (plan, gathered) = tokio::select! {
             biased;
             () = interrupted => return Ok(Outcome::Interrupted),
             read = reading => read?,
@@ -135,7 +133,7 @@ impl BatchRun {
         let progress = match self.kept(table) {
             _ if table.config().checkpoint.is_none() => Progress::NoCheckpoint,
             Some(why) => Progress::Kept(why),
-            None => self.commit(source, &plan, receipts, before, rows).await?,
+            None => self.commit(source, &plan, receipts, rows).await?,
         };
         Ok(Outcome::Done(Box::new(Report { counts, files, progress })))
     }
@@ -174,13 +172,6 @@ impl BatchRun {
             return Some("--limit moves nothing");
         }
         (self.output.destination == Destination::Null).then_some("--to null: moves nothing")
-    }
-
-    async fn stored(&self, source: &Source, table: Table<'_>) -> Result<Option<Position>> {
-        if table.config().checkpoint.is_none() {
-            return Ok(None);
-        }
-        Ok(source.checkpoints().load(&self.table).await?.map(|checkpoint| checkpoint.position))
     }
 
     fn scan(&self, table: Table<'_>) -> Scan {
@@ -266,14 +257,7 @@ impl BatchRun {
         batch.project(&places).map_err(arrow)
     }
 
-    async fn commit(
-        &self,
-        source: &Source,
-        plan: &Plan,
-        receipts: Vec<Receipt>,
-        before: Option<Position>,
-        rows: u64,
-    ) -> Result<Progress> {
+    async fn commit(&self, source: &Source, plan: &Plan, receipts: Vec<Receipt>, rows: u64) -> Result<Progress> {
         let checkpoints = source.checkpoints();
         let commit = plan.seal(receipts)?;
         checkpoints.commit(&commit).await.map_err(|error| match rows {
@@ -283,8 +267,7 @@ impl BatchRun {
                 format!("{rows} rows to {}; they will come again (at least once)", self.output.destination),
             ),
         })?;
-        // What was committed stays committed, readable or not.
-        let after = checkpoints.load(&self.table).await.ok().flatten().map(|checkpoint| checkpoint.position);
+        let (before, after) = (plan.stored().cloned(), commit.position().cloned());
         let file = checkpoints.path(&self.table).unwrap_or_default();
         Ok(Progress::Committed { before, after, file })
     }

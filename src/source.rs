@@ -1,12 +1,16 @@
-//! The composition root: a configuration becomes tables, a client and stores.
+//! The composition root: a configuration becomes tables, a client and stores. No rule lives here.
 
 use std::path::Path;
 
-use crate::commit::Commit;
-use crate::config::{SourceConfig, TableConfig};
+use chrono::Utc;
+
+use crate::commit::local::LocalStore;
+use crate::commit::{CheckpointStore, Commit};
+use crate::config::{CheckpointConfig, Location, SourceConfig, TableConfig};
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{Partition, Plan, Scan};
-use crate::position::Checkpoint;
+use crate::fetch::Client;
+use crate::plan::{Base, Partition, Plan, Scan, fingerprint};
+use crate::position::{Checkpoint, Edit, Instant, Mode, Position};
 use crate::read::Read;
 use crate::schema::TableSchema;
 use crate::secret::Redactor;
@@ -15,18 +19,22 @@ use crate::secret::Redactor;
 #[derive(Debug)]
 pub struct Source {
     config: SourceConfig,
-    redactor: Redactor,
+    client: Client,
 }
 
 impl Source {
     /// Loads a configuration file, checks it and makes the client. Sends nothing.
+    ///
+    /// # Errors
+    /// Kind `Config` with all problems at once (R11).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::new(crate::config::load::load(path.as_ref())?)
     }
 
     /// A source of a loaded configuration.
     pub fn new(config: SourceConfig) -> Result<Self> {
-        Ok(Self { config, redactor: Redactor::default() })
+        let client = Client::new(&config, Redactor::default())?;
+        Ok(Self { config, client })
     }
 
     /// The settings.
@@ -36,23 +44,58 @@ impl Source {
 
     /// What removes this source's secrets from texts (R23).
     pub fn redactor(&self) -> &Redactor {
-        &self.redactor
+        self.client.redactor()
     }
 
-    /// A table by name; the error names the tables there are.
+    /// A table by name.
+    ///
+    /// # Errors
+    /// Kind `Scan`, naming the tables there are.
     pub fn table(&self, name: &str) -> Result<Table<'_>> {
-        let config = self.config.tables.iter().find(|t| t.name == name);
-        config.map(|config| Table { config }).ok_or_else(|| Error::new(ErrorKind::Scan, format!("no table {name}")))
+        let config = self.config.tables.iter().find(|table| table.name == name).ok_or_else(|| {
+            let names: Vec<_> = self.config.tables.iter().map(|table| table.name.as_str()).collect();
+            let said = format!("there is no table {name:?}; tables: {}", names.join(", "));
+            Error::new(ErrorKind::Scan, said).with("file", self.config.file.display())
+        })?;
+        Ok(Table { config })
     }
 
-    /// Freezes a scan into a plan; loads the table's checkpoint (R6).
-    pub async fn plan(&self, _scan: Scan) -> Result<Plan> {
-        Err(Error::new(ErrorKind::Bug, "not built"))
+    /// Freezes a scan into a plan that begins now; loads the table's checkpoint.
+    ///
+    /// # Errors
+    /// Kind `Store` for a stored position that cannot be used (R6): never a silent first run. Kind `Scan` for an
+    /// unknown column.
+    pub async fn plan(&self, scan: Scan) -> Result<Plan> {
+        self.plan_at(scan, Utc::now()).await
     }
 
-    /// Starts reading a partition.
-    pub fn read(&self, _partition: &Partition) -> Result<Read> {
-        Err(Error::new(ErrorKind::Bug, "not built"))
+    /// [`Source::plan`] with the clock passed in.
+    pub async fn plan_at(&self, scan: Scan, now: Instant) -> Result<Plan> {
+        let table = self.table(&scan.table)?;
+        if let (Some(schema), Some(names)) = (table.schema(), &scan.select) {
+            schema.project(names).map_err(|unknown| {
+                let said = format!("there is no column {unknown:?}; columns: {}", schema.names().join(", "));
+                Error::new(ErrorKind::Scan, said).with("table", &scan.table)
+            })?;
+        }
+        let loaded = match store(table.config) {
+            Some(_) => Some(self.checkpoints().usable(table.config).await?),
+            None => None,
+        };
+        Ok(Plan::freeze(scan, &self.config, table.config, loaded, unique_id(now), now))
+    }
+
+    /// Starts reading a partition; must be called inside a Tokio runtime.
+    ///
+    /// # Errors
+    /// Kind `Scan` when this source's table is not the one that was planned.
+    pub fn read(&self, partition: &Partition) -> Result<Read> {
+        let table = self.table(&partition.table)?;
+        if fingerprint(&self.config, table.config) != partition.fingerprint {
+            let said = "the partition was planned with another configuration of this table: plan it again";
+            return Err(Error::new(ErrorKind::Scan, said).with("table", &partition.table));
+        }
+        Read::start(&self.client, &self.config, table.config, partition)
     }
 
     /// Where this source's checkpoints are loaded from and committed to.
@@ -67,53 +110,169 @@ pub struct Table<'a> {
     config: &'a TableConfig,
 }
 
-impl Table<'_> {
+impl<'a> Table<'a> {
     /// Its settings.
-    pub fn config(&self) -> &TableConfig {
+    pub fn config(&self) -> &'a TableConfig {
         self.config
     }
 
     /// The columns, when they are known without asking the API (strict and variant).
     pub fn schema(&self) -> Option<TableSchema> {
-        None
+        crate::schema::for_table(self.config)
     }
 
     /// A scan of the whole table from its checkpoint.
     pub fn scan(&self) -> Scan {
-        Scan::default()
+        Scan::of(&self.config.name)
     }
 }
 
 /// The checkpoints of a source.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Checkpoints<'a> {
     source: &'a Source,
 }
 
 impl Checkpoints<'_> {
     /// Moves a checkpoint: the only way there is. Committing the same plan again is success (R8).
-    pub async fn commit(&self, _commit: &Commit) -> Result<()> {
-        let _ = self.source;
-        Err(Error::new(ErrorKind::Bug, "not built"))
+    ///
+    /// # Errors
+    /// Kind `Conflict` when another run moved it first; kind `Store` when it cannot be written.
+    pub async fn commit(&self, commit: &Commit) -> Result<()> {
+        let table = self.source.table(commit.table())?;
+        match store(table.config) {
+            Some(store) => store.commit(commit, Utc::now()).await,
+            None => Ok(()),
+        }
     }
 
-    /// The stored checkpoint of a table; `None` is a first run (R6).
-    pub async fn load(&self, _table: &str) -> Result<Option<Checkpoint>> {
-        Err(Error::new(ErrorKind::Bug, "not built"))
+    /// The stored checkpoint of a table; `None` is a first run, or a table without a checkpoint.
+    ///
+    /// # Errors
+    /// Kind `Store` for a file that is not a readable position of this table's mode and read (R6).
+    pub async fn load(&self, table: &str) -> Result<Option<Checkpoint>> {
+        let table = self.source.table(table)?;
+        match store(table.config) {
+            Some(_) => self.usable(table.config).await.map(|(_, checkpoint)| checkpoint),
+            None => Ok(None),
+        }
     }
 
-    /// Sets a position by hand and records who did it and when. `value` is read as the table's mode writes it.
-    pub async fn set(&self, _table: &str, _value: &str, _who: &str) -> Result<Checkpoint> {
-        Err(Error::new(ErrorKind::Bug, "not built"))
+    /// Sets a position by hand, under the protocol of any commit; `who` and the time are recorded in the file.
+    ///
+    /// `value` is what the file would hold: a cursor, a number, a timestamp in the table's format, a token.
+    ///
+    /// # Errors
+    /// Kind `Config` for a value that the table's mode cannot hold; otherwise as [`Checkpoints::commit`].
+    pub async fn set(&self, table: &str, value: &str, who: &str) -> Result<Checkpoint> {
+        let table = self.source.table(table)?.config;
+        let (store, mode) = enabled(table)?;
+        let position = position_of(value, mode)?;
+        if self.source.redactor().finds(value) {
+            return Err(Error::new(ErrorKind::Config, "the value holds a credential: it cannot be stored (R23)"));
+        }
+        let now = Utc::now();
+        let bytes = store.load(&table.name).await?;
+        let old = bytes.as_deref().and_then(|bytes| Checkpoint::parse(bytes).ok());
+        let from = match (&old, &bytes) {
+            (Some(old), _) => Some(old.position.to_string()),
+            (None, Some(_)) => Some("an unreadable file".to_owned()),
+            (None, None) => None,
+        };
+        let edit = Edit { who: who.to_owned(), at: now, from };
+        let print = fingerprint(&self.source.config, table);
+        let loaded = (Base::of(bytes.as_deref()), old);
+        let commit = Commit::by_hand(&table.name, unique_id(now), loaded, position.clone(), print, edit);
+        store.commit(&commit, now).await?;
+        Ok(self.load(&table.name).await?.unwrap_or_else(|| Checkpoint::at(position)))
     }
 
     /// Removes a stored position, readable or not; `false` if there was none.
-    pub async fn clear(&self, _table: &str) -> Result<bool> {
-        Err(Error::new(ErrorKind::Bug, "not built"))
+    pub async fn clear(&self, table: &str) -> Result<bool> {
+        let table = self.source.table(table)?.config;
+        enabled(table)?.0.clear(&table.name).await
     }
 
     /// The file of a table's checkpoint, for messages; `None` without an enabled checkpoint.
-    pub fn path(&self, _table: &str) -> Option<String> {
-        None
+    pub fn path(&self, table: &str) -> Option<String> {
+        let table = self.source.table(table).ok()?.config;
+        store(table).map(|store| store.describe(&table.name))
     }
+
+    /// What stands in the store, if it belongs to this table's read (R6).
+    async fn usable(&self, table: &TableConfig) -> Result<(Base, Option<Checkpoint>)> {
+        let (store, config) = enabled(table)?;
+        let bytes = store.load(&table.name).await?;
+        let base = Base::of(bytes.as_deref());
+        let Some(bytes) = bytes else { return Ok((base, None)) };
+        let checkpoint = Checkpoint::parse(&bytes).and_then(|checkpoint| {
+            let (stored, wanted) = (checkpoint.position.mode(), config.mode.mode());
+            if stored != wanted {
+                return Err(format!("it holds a {stored}, the table's mode is {wanted}"));
+            }
+            if let (Position::Timestamp(text), Some(format)) = (&checkpoint.position, config.timestamp_format())
+                && format.parse(text).is_none()
+            {
+                return Err(format!("its timestamp {text:?} does not read as {format}"));
+            }
+            let print = fingerprint(&self.source.config, table);
+            if checkpoint.fingerprint.as_ref().is_some_and(|stored| *stored != print) {
+                return Err("it belongs to another read: the base URL, endpoint, fixed parameters, body, paging or \
+                            paths of this table have changed since"
+                    .to_owned());
+            }
+            Ok(checkpoint)
+        });
+        match checkpoint {
+            Ok(checkpoint) => Ok((base, Some(checkpoint))),
+            Err(why) => {
+                let file = store.describe(&table.name);
+                let (source, name) = (self.source.config.file.display(), &table.name);
+                Err(Error::new(
+                    ErrorKind::Store,
+                    format!(
+                        "the stored checkpoint {file} cannot be used: {why}; to mend it: restmark checkpoint clear \
+                         {source} {name} (reads everything again) or restmark checkpoint set {source} {name} VALUE"
+                    ),
+                )
+                .with("table", name))
+            }
+        }
+    }
+}
+
+fn store(table: &TableConfig) -> Option<Box<dyn CheckpointStore>> {
+    table.checkpoint.as_ref().map(|checkpoint| match &checkpoint.location {
+        Location::Local(dir) => Box::new(LocalStore::new(dir)) as Box<dyn CheckpointStore>,
+    })
+}
+
+fn enabled(table: &TableConfig) -> Result<(Box<dyn CheckpointStore>, &CheckpointConfig)> {
+    store(table)
+        .zip(table.checkpoint.as_ref())
+        .ok_or_else(|| Error::new(ErrorKind::Scan, "this table has no enabled checkpoint").with("table", &table.name))
+}
+
+fn position_of(value: &str, config: &CheckpointConfig) -> Result<Position> {
+    let refuse = |what: String| Error::new(ErrorKind::Config, what);
+    Ok(match config.mode.mode() {
+        Mode::Cursor => Position::Cursor(value.to_owned()),
+        Mode::Token => Position::Token(value.to_owned()),
+        Mode::Offset => Position::Offset(
+            value.parse().map_err(|_| refuse(format!("{value:?} is no offset: a whole number is needed")))?,
+        ),
+        Mode::Timestamp => {
+            let format = config.timestamp_format();
+            if format.is_none_or(|format| format.parse(value).is_none()) {
+                let format = format.map(ToString::to_string).unwrap_or_default();
+                return Err(refuse(format!("{value:?} is no timestamp of the table's format {format}")));
+            }
+            Position::Timestamp(value.to_owned())
+        }
+    })
+}
+
+/// Unique among all plans of all runs: the time and 64 random bits.
+fn unique_id(now: Instant) -> String {
+    format!("{}-{:016x}", now.format("%Y%m%dT%H%M%S%3fZ"), fastrand::u64(..))
 }

@@ -60,9 +60,10 @@ fn figures(meter: &Meter, elapsed: Duration) -> String {
         HumanBytes(Meter::get(&meter.bytes)),
         HumanCount(rows.saturating_mul(1_000) / millis),
     );
-    let note = meter.note();
-    if !note.is_empty() {
-        line = format!("{line}; {note}");
+    for said in [meter.position(), meter.note()] {
+        if !said.is_empty() {
+            line = format!("{line}; {said}");
+        }
     }
     line
 }

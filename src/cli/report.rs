@@ -19,6 +19,9 @@ pub(super) fn print(console: &Console, run: &BatchRun, report: &Report) {
     for line in losses(&report.counts) {
         console.loss(&format!("  {line}"));
     }
+    for warning in &report.counts.warnings {
+        console.warn(warning);
+    }
     for file in &report.files {
         console.say(&format!("  written: {}", file.display()));
     }

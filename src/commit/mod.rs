@@ -1,17 +1,192 @@
 //! Receipts become a commit, a commit becomes a checkpoint. There is no other way to write one (R1).
+//!
+//! ```text
+//! plan.seal(receipts) → Commit → CheckpointStore::commit → <table>.checkpoint.json
+//! ```
+//!
+//! A receipt cannot be made outside a read, cloned, or guessed:
+//!
+//! ```compile_fail
+//! let receipt = restmark::Receipt(Default::default());
+//! ```
+//! ```compile_fail
+//! fn twice(receipt: restmark::Receipt) -> (restmark::Receipt, restmark::Receipt) { (receipt.clone(), receipt) }
+//! ```
+//! ```compile_fail
+//! let receipt: restmark::Receipt = Default::default();
+//! ```
+//!
+//! Nor can a commit:
+//!
+//! ```compile_fail
+//! let commit = restmark::Commit { table: "events".into() };
+//! ```
+//! ```compile_fail
+//! fn twice(commit: restmark::Commit) -> (restmark::Commit, restmark::Commit) { (commit.clone(), commit) }
+//! ```
+//!
+//! And nothing but a commit is taken by a store:
+//!
+//! ```compile_fail
+//! async fn move_it(source: &restmark::Source, position: restmark::position::Checkpoint) {
+//!     source.checkpoints().commit(&position).await.unwrap();
+//! }
+//! ```
+
+pub mod local;
+
+use std::fmt;
+
+use futures::future::BoxFuture;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::Plan;
+use crate::plan::{Base, Plan};
+use crate::position::{Checkpoint, Edit, Instant, Position};
 use crate::read::Receipt;
 
-/// Dropping a commit does nothing. It proves that every partition of one plan was read to its end.
+/// Dropping a commit does nothing. It proves that every partition of one plan was read to its end (R1).
+///
+/// Made by [`Plan::seal`] only; the only thing that a [`CheckpointStore`] accepts.
 #[derive(Debug)]
 #[must_use = "a commit moves nothing until a checkpoint store is handed it"]
-pub struct Commit(());
+pub struct Commit {
+    table: String,
+    plan: String,
+    base: Base,
+    /// `None` when there is nothing to move: no checkpoint, or a first read that met no position (R4).
+    next: Option<Checkpoint>,
+}
+
+impl Commit {
+    /// The table whose checkpoint moves.
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
+    /// The position that will stand in the store; `None` when nothing moves.
+    pub fn position(&self) -> Option<&Position> {
+        self.next.as_ref().map(|next| &next.position)
+    }
+
+    /// A hand edit: the same protocol, made by `checkpoint set` only and recorded in the file.
+    pub(crate) fn by_hand(
+        table: &str,
+        plan: String,
+        loaded: (Base, Option<Checkpoint>),
+        position: Position,
+        fingerprint: String,
+        edit: Edit,
+    ) -> Self {
+        let (base, old) = loaded;
+        let mut next = Checkpoint::at(position);
+        if let Some(old) = old {
+            next.generation = old.generation;
+            next.edits = old.edits;
+        }
+        next.generation += 1;
+        next.fingerprint = Some(fingerprint);
+        next.plan = Some(plan.clone());
+        next.edited(edit);
+        Self { table: table.to_owned(), plan, base, next: Some(next) }
+    }
+}
 
 impl Plan {
     /// Proof that the whole plan was read: exactly one receipt for each of its partitions (R1).
-    pub fn seal(&self, _receipts: Vec<Receipt>) -> Result<Commit> {
-        Err(Error::new(ErrorKind::Bug, "not built"))
+    ///
+    /// # Errors
+    /// Kind `Scan` for a plan with a limit, a receipt of another plan, and a partition with no or two receipts.
+    pub fn seal(&self, receipts: Vec<Receipt>) -> Result<Commit> {
+        let refuse = |what: String| Err(Error::new(ErrorKind::Scan, what).with("table", &self.table));
+        if self.limited {
+            return refuse("a plan with a limit cannot be sealed: the rest of the table was not seen".into());
+        }
+        for partition in &self.partitions {
+            let proofs = receipts.iter().filter(|r| r.plan() == self.id && r.partition() == partition.id).count();
+            if proofs != 1 {
+                return refuse(format!("partition {} has {proofs} receipts, it needs exactly one", partition.id));
+            }
+        }
+        if receipts.len() != self.partitions.len() {
+            return refuse("a receipt belongs to another plan".into());
+        }
+        let Some(stored) = &self.stored else {
+            return Ok(Commit { table: self.table.clone(), plan: self.id.clone(), base: Base::Missing, next: None });
+        };
+        // A checkpointed plan has one partition (R12).
+        let end = receipts.into_iter().next().map(Receipt::into_end).unwrap_or_default();
+        let position = match end.position {
+            Some(reached) => Some(Position::forward(stored.position.as_ref(), reached, stored.format.as_ref())),
+            None => stored.position.clone(),
+        };
+        let next = position.map(|position| Checkpoint {
+            position,
+            generation: stored.generation + 1,
+            fingerprint: Some(self.fingerprint.clone()),
+            committed_at: None,
+            plan: Some(self.id.clone()),
+            seen: end.seen,
+            edits: stored.edits.clone(),
+        });
+        Ok(Commit { table: self.table.clone(), plan: self.id.clone(), base: stored.base.clone(), next })
     }
 }
+
+/// A place where checkpoints stand, one file a table.
+pub trait CheckpointStore: fmt::Debug + Send + Sync {
+    /// The bytes of a table's file; `None` if there is none (the only "first run", R6).
+    fn load<'a>(&'a self, table: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>>>;
+
+    /// Replaces a table's file atomically and durably, if what stands there is what the plan had loaded (R7, R8).
+    ///
+    /// Committing the same commit again is success: an acknowledgement may have been lost.
+    ///
+    /// # Errors
+    /// Kind `Conflict` when another run moved the file or is moving it now; kind `Store` when it cannot be written.
+    fn commit<'a>(&'a self, commit: &'a Commit, now: Instant) -> BoxFuture<'a, Result<()>>;
+
+    /// Removes a table's file, whatever is in it; `false` if there was none.
+    fn clear<'a>(&'a self, table: &'a str) -> BoxFuture<'a, Result<bool>>;
+
+    /// The file of a table, for messages.
+    fn describe(&self, table: &str) -> String;
+}
+
+/// What a store has to do with a commit, given what stands there now. The whole compare-and-replace rule (R8).
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Write these bytes.
+    Replace(Vec<u8>),
+    /// Nothing to do: nothing moves, or this very plan was committed before.
+    Done,
+    /// Somebody else moved it.
+    Conflict,
+}
+
+impl Commit {
+    /// Compares what stands in the store now with what the plan had loaded.
+    pub fn judge(&self, current: Option<&[u8]>, now: Instant) -> Verdict {
+        let Some(next) = &self.next else { return Verdict::Done };
+        let stands = current.and_then(|bytes| Checkpoint::parse(bytes).ok());
+        if stands.is_some_and(|checkpoint| checkpoint.plan.as_deref() == Some(&self.plan)) {
+            return Verdict::Done;
+        }
+        if Base::of(current) != self.base {
+            return Verdict::Conflict;
+        }
+        Verdict::Replace(Checkpoint { committed_at: Some(now), ..next.clone() }.render())
+    }
+
+    /// The error of a lost race.
+    pub fn conflict(&self, place: &str) -> Error {
+        Error::new(
+            ErrorKind::Conflict,
+            "another run moved this checkpoint since this one started: nothing was moved; run it again",
+        )
+        .with("table", &self.table)
+        .with("file", place)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -55,3 +55,34 @@ impl Client {
         Err(Error::new(ErrorKind::Bug, "not built"))
     }
 }
+
+/// stub
+pub struct Attempts;
+impl Attempts {
+    /// stub
+    pub async fn again(&mut self, e: Error) -> Result<()> {
+        Err(e)
+    }
+}
+/// stub
+pub struct Streamed;
+impl Streamed {
+    /// stub
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
+        Ok(None)
+    }
+    /// stub
+    pub fn into_response(self) -> Response {
+        todo!()
+    }
+}
+impl Client {
+    /// stub
+    pub fn attempts(&self) -> Attempts {
+        Attempts
+    }
+    /// stub
+    pub async fn open(&self, _r: &Request, _a: &mut Attempts) -> Result<Streamed> {
+        Ok(Streamed)
+    }
+}

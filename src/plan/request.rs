@@ -56,6 +56,7 @@ pub struct RequestTemplate {
     url: Url,
     params: Vec<(String, String)>,
     body: Option<Value>,
+    is_link: bool,
 }
 
 impl RequestTemplate {
@@ -63,7 +64,23 @@ impl RequestTemplate {
     pub fn new(table: &TableConfig, extra: Vec<(String, String)>) -> Self {
         let mut params = table.params.clone();
         params.extend(extra);
-        Self { method: table.method, url: table.url.clone(), params, body: table.body.clone() }
+        Self { method: table.method, url: table.url.clone(), params, body: table.body.clone(), is_link: false }
+    }
+
+    /// A template without any parameters.
+    #[cfg(test)]
+    pub(crate) fn bare(url: Url) -> Self {
+        Self { method: Method::Get, url, params: Vec::new(), body: None, is_link: false }
+    }
+
+    /// The template of a stored URL token: the link itself, then the link with paging parameters (R4).
+    pub fn from_link(url: Url) -> Self {
+        Self { method: Method::Get, url, params: Vec::new(), body: None, is_link: true }
+    }
+
+    /// The stored link, to be followed verbatim; `None` for a request that is built.
+    pub fn link(&self) -> Option<Request> {
+        self.is_link.then(|| Request { method: Method::Get, url: self.url.clone(), body: None, is_link: true })
     }
 
     /// The request with some more query parameters.
@@ -88,7 +105,7 @@ impl RequestTemplate {
         let mut url = self.url.clone();
         let fixed = self.params.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         set_query(&mut url, fixed.chain(more.iter().copied()));
-        Request { method: self.method, url, body: body.map(|b| b.to_string()), is_link: false }
+        Request { method: self.method, url, body: body.map(|b| b.to_string()), is_link: self.is_link }
     }
 }
 
@@ -104,6 +121,29 @@ pub fn set_query<'a>(url: &mut Url, pairs: impl Iterator<Item = (&'a str, &'a st
         query.extend(encode(value));
     }
     url.set_query(if query.is_empty() { None } else { Some(&query) });
+}
+
+/// A URL text without the query parameter `name`; everything else stays as it was written (R23).
+pub fn without_param(url: &str, name: &str) -> String {
+    let (rest, fragment) = url.split_once('#').map_or((url, None), |(rest, fragment)| (rest, Some(fragment)));
+    let Some((path, query)) = rest.split_once('?') else { return url.to_owned() };
+    let kept: Vec<&str> = query
+        .split('&')
+        .filter(|pair| {
+            let key = pair.split('=').next().unwrap_or("");
+            percent_encoding::percent_decode_str(key).decode_utf8_lossy().replace('+', " ") != name
+        })
+        .collect();
+    let mut out = path.to_owned();
+    if !kept.is_empty() {
+        out.push('?');
+        out.push_str(&kept.join("&"));
+    }
+    if let Some(fragment) = fragment {
+        out.push('#');
+        out.push_str(fragment);
+    }
+    out
 }
 
 /// RFC 3986 unreserved characters stay; everything else is encoded.

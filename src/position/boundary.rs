@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
+use super::hex;
 use super::instant::{Instant, TimestampFormat, minus};
 
 /// The most identities that a checkpoint remembers.
@@ -95,7 +96,7 @@ pub struct BoundaryEnd {
 }
 
 /// Watches the records of one read. See [`Boundary::observe`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Boundary {
     policy: BoundaryPolicy,
     stored: Seen,
@@ -272,7 +273,7 @@ fn text_of(raw: &str) -> Option<Cow<'_, str>> {
 
 fn hash_of(identity: &str, rest: &str) -> String {
     let digest = Sha256::new().chain_update(identity).chain_update([0]).chain_update(rest).finalize();
-    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hex(&digest[..16])
 }
 
 /// A JSON text without the whitespace between its tokens.

@@ -1,5 +1,6 @@
 //! A table's committed position as one JSON object, `type` and `value` first (R6, R7).
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::instant::{Instant, TimestampFormat};
@@ -12,7 +13,7 @@ pub const VERSION: u64 = 1;
 const EDITS_KEPT: usize = 20;
 
 /// A hand edit of a checkpoint, kept in the file so that it can be accounted for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edit {
     /// User and host.
     pub who: String,

@@ -179,7 +179,7 @@ fn render_epoch(at: Instant, places: usize) -> String {
     }
     let total = i128::from(at.timestamp()) * 1_000_000_000 + i128::from(nanos);
     let (sign, total) = if total < 0 { ("-", -total) } else { ("", total) };
-    let text = format!("{:010}", total);
+    let text = format!("{total:010}");
     let (whole, fraction) = text.split_at(text.len() - places);
     format!("{sign}{whole}.{}", fraction.trim_end_matches('0'))
 }
@@ -208,7 +208,7 @@ fn java_pattern(pattern: &str) -> Option<String> {
             ('h', _) => out.push_str("%I"),
             ('m', _) => out.push_str("%M"),
             ('s', _) => out.push_str("%S"),
-            ('S', n) => out.push_str(&format!("%{n}f")),
+            ('S', n) => out.extend(["%", &n.to_string(), "f"]),
             ('a', _) => out.push_str("%p"),
             ('X' | 'x' | 'Z', _) => out.push_str("%:z"),
             ('\'', _) => {
@@ -221,7 +221,7 @@ fn java_pattern(pattern: &str) -> Option<String> {
                 }
                 out.push_str(if quoted.is_empty() { "'" } else { &quoted });
             }
-            (c, n) if c.is_ascii_alphabetic() => return (n > 0).then_some(out).filter(|_| false),
+            (c, _) if c.is_ascii_alphabetic() => return None,
             (c, _) => out.push(c),
         }
     }

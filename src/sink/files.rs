@@ -10,7 +10,6 @@ use arrow_array::RecordBatch;
 use super::encode::Encoder;
 use super::{Existing, Format, Sink};
 use crate::error::{Error, ErrorKind, Result};
-use crate::position::Instant;
 
 /// Staged files are hidden and say whose they are.
 const STAGED: (&str, &str) = (".restmark-", ".tmp");
@@ -29,14 +28,7 @@ pub(super) struct Files {
 
 impl Files {
     /// Makes the directory if need be and stages an empty file: a place that takes no rows is known at once.
-    pub(super) fn open(
-        dir: &Path,
-        table: &str,
-        format: Format,
-        existing: Existing,
-        run: &str,
-        at: Instant,
-    ) -> Result<Self> {
+    pub(super) fn open(dir: &Path, table: &str, format: Format, existing: Existing, run: &str) -> Result<Self> {
         fs::create_dir_all(dir).map_err(|e| failed("the directory cannot be made", dir, e))?;
         let visible = visible(dir).map_err(|e| failed("the directory cannot be listed", dir, e))?;
         if existing == Existing::Error && !visible.is_empty() {
@@ -47,7 +39,7 @@ impl Files {
         let staged = Staged::create(dir, run)?;
         // A name that begins with . or _ would hide the file.
         let table = table.trim_start_matches(['.', '_']);
-        let name = format!("{table}-{}-{run}.{}", at.format("%Y%m%dT%H%M%SZ"), format.extension());
+        let name = format!("{table}-{run}.{}", format.extension());
         let replaced = if existing == Existing::Overwrite { visible } else { Vec::new() };
         Ok(Self { dir: dir.to_owned(), format, name, replaced, staged, encoder: None, rows: 0 })
     }
@@ -174,7 +166,7 @@ mod tests {
     use super::*;
 
     fn open(dir: &Path, format: Format, existing: Existing, run: &str) -> Result<Box<Files>> {
-        Files::open(dir, "_t", format, existing, run, Instant::UNIX_EPOCH).map(Box::new)
+        Files::open(dir, "_t", format, existing, run).map(Box::new)
     }
 
     fn names(dir: &Path) -> Vec<String> {
@@ -202,7 +194,7 @@ mod tests {
         drop(files);
         assert!(names(dir.path()).is_empty());
         written(dir.path(), Format::Ndjson, Existing::Append, "b");
-        assert_eq!(names(dir.path()), ["t-19700101T000000Z-b.ndjson"]);
+        assert_eq!(names(dir.path()), ["t-b.ndjson"]);
     }
 
     #[test]
@@ -228,7 +220,7 @@ mod tests {
         written(dir.path(), Format::Csv, Existing::Append, "c");
         assert_eq!(names(dir.path()).len(), 3);
         written(dir.path(), Format::Csv, Existing::Overwrite, "d");
-        assert_eq!(names(dir.path()), ["_SUCCESS", "t-19700101T000000Z-d.csv"]);
+        assert_eq!(names(dir.path()), ["_SUCCESS", "t-d.csv"]);
     }
 
     #[test]
@@ -246,7 +238,7 @@ mod tests {
         let alive = open(dir.path(), Format::Csv, Existing::Append, "alive").unwrap();
         fs::write(dir.path().join(".restmark-dead-0.tmp"), "").unwrap();
         written(dir.path(), Format::Csv, Existing::Append, "a");
-        assert_eq!(names(dir.path()), [".restmark-alive-0.tmp", "t-19700101T000000Z-a.csv"]);
+        assert_eq!(names(dir.path()), [".restmark-alive-0.tmp", "t-a.csv"]);
         drop(alive);
     }
 

@@ -13,7 +13,6 @@ use std::path::PathBuf;
 use arrow_array::RecordBatch;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::position::Instant;
 
 /// Takes the rows of one run.
 ///
@@ -54,12 +53,12 @@ impl Output {
 
     /// Opens the destination, so that one that cannot take rows is known before anything is asked for.
     ///
-    /// `run` and `at` make the names of new files unique.
-    pub fn open(&self, table: &str, existing: Existing, run: &str, at: Instant) -> Result<Box<dyn Sink>> {
+    /// `run` is the id of the plan: it makes the names of new files unique.
+    pub fn open(&self, table: &str, existing: Existing, run: &str) -> Result<Box<dyn Sink>> {
         Ok(match &self.destination {
             Destination::Null => Box::new(Null),
             Destination::Stdout => Box::new(stdout::Stdout::new()),
-            Destination::Directory(dir) => Box::new(files::Files::open(dir, table, self.format, existing, run, at)?),
+            Destination::Directory(dir) => Box::new(files::Files::open(dir, table, self.format, existing, run)?),
         })
     }
 }

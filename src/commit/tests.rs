@@ -1,0 +1,167 @@
+//! The rule: what seals, what is refused, who wins. And the local store under crashes and races.
+
+use std::sync::Barrier;
+
+use super::local::LocalStore;
+use super::*;
+use crate::plan::{Partition, Stored};
+use crate::position::Seen;
+
+fn plan(id: &str, base: Base, position: Option<Position>) -> Plan {
+    Plan {
+        id: id.to_owned(),
+        table: "items".to_owned(),
+        fingerprint: "print".to_owned(),
+        limited: false,
+        stored: Some(Stored { base, position, generation: 4, format: None, edits: Vec::new() }),
+        partitions: vec![Partition {
+            plan: id.to_owned(),
+            id: "all".to_owned(),
+            table: "items".to_owned(),
+            fingerprint: "print".to_owned(),
+            start: None,
+            seen: Seen::default(),
+            began: Instant::default(),
+            select: None,
+            limit: None,
+        }],
+    }
+}
+
+fn sealed(id: &str, base: Base, reached: Position) -> Commit {
+    plan(id, base, None).seal(vec![Receipt::forged(id, "all", Some(reached))]).unwrap()
+}
+
+fn cursor(text: &str) -> Position {
+    Position::Cursor(text.to_owned())
+}
+
+#[test]
+fn r01_a_plan_is_sealed_by_exactly_one_receipt_a_partition() {
+    let plan = plan("p", Base::Missing, None);
+    let receipt = |plan: &str, partition: &str| Receipt::forged(plan, partition, Some(cursor("a")));
+    assert!(plan.seal(vec![]).is_err());
+    assert!(plan.seal(vec![receipt("p", "all"), receipt("p", "all")]).is_err());
+    assert!(plan.seal(vec![receipt("other", "all")]).is_err());
+    assert!(plan.seal(vec![receipt("p", "all"), receipt("other", "all")]).is_err());
+    assert_eq!(plan.seal(vec![receipt("p", "all")]).unwrap().position(), Some(&cursor("a")));
+}
+
+#[test]
+fn r01_a_limited_plan_cannot_be_sealed() {
+    let plan = Plan { limited: true, ..plan("p", Base::Missing, None) };
+    let error = plan.seal(vec![Receipt::forged("p", "all", None)]).unwrap_err();
+    assert!(error.to_string().contains("limit"), "{error}");
+}
+
+#[test]
+fn r04_nothing_reached_leaves_what_is_stored() {
+    let fresh = plan("p", Base::Missing, None).seal(vec![Receipt::forged("p", "all", None)]).unwrap();
+    assert_eq!((fresh.position(), fresh.judge(None, Instant::default())), (None, Verdict::Done));
+    let resumed = plan("p", Base::Missing, Some(Position::Token("t".into())));
+    let commit = resumed.seal(vec![Receipt::forged("p", "all", None)]).unwrap();
+    assert_eq!(commit.position(), Some(&Position::Token("t".into())));
+}
+
+#[test]
+fn r05_an_offset_never_goes_back() {
+    let plan = plan("p", Base::Missing, Some(Position::Offset(9)));
+    let commit = plan.seal(vec![Receipt::forged("p", "all", Some(Position::Offset(3)))]).unwrap();
+    assert_eq!(commit.position(), Some(&Position::Offset(9)));
+}
+
+#[test]
+fn r08_what_stands_there_decides_who_wins() {
+    let now = Instant::default();
+    let commit = sealed("p", Base::of(Some(b"old")), cursor("a"));
+    let Verdict::Replace(bytes) = commit.judge(Some(b"old"), now) else { panic!("refused") };
+    assert_eq!(commit.judge(Some(&bytes), now), Verdict::Done, "a lost acknowledgement is no conflict");
+    assert_eq!(commit.judge(Some(b"new"), now), Verdict::Conflict);
+    assert_eq!(commit.judge(None, now), Verdict::Conflict, "cleared meanwhile");
+    assert_eq!(sealed("q", Base::Missing, cursor("b")).judge(Some(&bytes), now), Verdict::Conflict);
+}
+
+#[test]
+fn plans_and_partitions_survive_the_journey() {
+    let plan = plan("p", Base::Bytes("00".into()), Some(Position::Timestamp("2026-01-01T00:00:00Z".into())));
+    let text = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+    let partition = serde_json::to_string(&plan.partitions()[0]).unwrap();
+    assert_eq!(serde_json::from_str::<Partition>(&partition).unwrap(), plan.partitions()[0]);
+}
+
+#[tokio::test]
+async fn r07_the_first_commit_makes_the_directory_and_the_next_replaces_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = LocalStore::new(dir.path().join("deep/er"));
+    assert_eq!(store.load("items").await.unwrap(), None);
+    let now = Instant::default();
+    store.commit(&sealed("p", Base::Missing, cursor("a")), now).await.unwrap();
+    let bytes = store.load("items").await.unwrap().unwrap();
+    assert_eq!(Checkpoint::parse(&bytes).unwrap().position, cursor("a"));
+    store.commit(&sealed("q", Base::of(Some(&bytes)), cursor("b")), now).await.unwrap();
+    assert_eq!(
+        store.commit(&sealed("r", Base::of(Some(&bytes)), cursor("c")), now).await.unwrap_err().kind(),
+        ErrorKind::Conflict
+    );
+    let bytes = store.load("items").await.unwrap().unwrap();
+    let checkpoint = Checkpoint::parse(&bytes).unwrap();
+    assert_eq!((checkpoint.position, checkpoint.generation), (cursor("b"), 5));
+    assert!(store.clear("items").await.unwrap() && !store.clear("items").await.unwrap());
+}
+
+#[tokio::test]
+async fn r07_what_a_crashed_writer_left_is_swept_and_harms_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join(".items.checkpoint.json.tmp"), "{\"type\":\"cur").unwrap();
+    std::fs::write(dir.path().join(".other.checkpoint.json.tmp"), "another table's").unwrap();
+    let store = LocalStore::new(dir.path());
+    assert_eq!(store.load("items").await.unwrap(), None);
+    store.commit(&sealed("p", Base::Missing, cursor("a")), Instant::default()).await.unwrap();
+    assert!(!dir.path().join(".items.checkpoint.json.tmp").exists());
+    assert!(dir.path().join(".other.checkpoint.json.tmp").exists());
+}
+
+#[tokio::test]
+async fn r08_a_held_lock_is_a_conflict_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = std::fs::File::create(dir.path().join(".items.checkpoint.lock")).unwrap();
+    held.lock().unwrap();
+    let store = LocalStore::new(dir.path());
+    let commit = sealed("p", Base::Missing, cursor("a"));
+    assert_eq!(store.commit(&commit, Instant::default()).await.unwrap_err().kind(), ErrorKind::Conflict);
+    drop(held);
+    store.commit(&commit, Instant::default()).await.unwrap();
+}
+
+#[test]
+fn r08_of_sixteen_racing_committers_exactly_one_wins() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..100 {
+        let store = LocalStore::new(dir.path());
+        let base = Base::of(runtime.block_on(store.load("items")).unwrap().as_deref());
+        let start = Barrier::new(16);
+        let wins = std::thread::scope(|scope| {
+            let racers: Vec<_> = (0..16)
+                .map(|racer| {
+                    let (store, base, start) = (store.clone(), base.clone(), &start);
+                    scope.spawn(move || {
+                        let commit = sealed(&format!("{round}-{racer}"), base, cursor(&format!("{round}-{racer}")));
+                        start.wait();
+                        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                        match runtime.block_on(store.commit(&commit, Instant::default())) {
+                            Ok(()) => true,
+                            Err(e) => {
+                                assert_eq!(e.kind(), ErrorKind::Conflict, "{e}");
+                                false
+                            }
+                        }
+                    })
+                })
+                .collect();
+            racers.into_iter().map(|racer| racer.join().unwrap()).filter(|won| *won).count()
+        });
+        assert_eq!(wins, 1, "round {round}");
+    }
+}
