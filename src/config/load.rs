@@ -1,17 +1,179 @@
 //! HOCON text, the reference and the environment become the typed model.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use super::SourceConfig;
-use crate::error::{Error, ErrorKind, Result};
+use hocon::HoconValue;
+use url::Url;
+
+use super::section::{Report, Section};
+use super::table::{self, Shared};
+use super::text::{self, Text, join};
+use super::validate::{self, Sent};
+use super::{SourceConfig, TableConfig, auth, http, keys, pagination, urls};
+use crate::error::{Error, ErrorKind, Problem, Result};
+use crate::secret::{Redactor, Secret, names_a_secret};
+
+/// Every key with its default.
+const REFERENCE: &str = include_str!("../../config/reference.conf");
 
 /// Loads and checks a configuration file with the process environment.
+///
+/// Variables that are not UTF-8 count as not set.
 pub fn load(path: &Path) -> Result<SourceConfig> {
-    load_with_env(path, &std::env::vars().collect())
+    let utf8 = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+    load_with_env(path, &utf8.collect())
 }
 
 /// Loads and checks a configuration file; `env` answers `${VAR}`.
-pub fn load_with_env(path: &Path, _env: &HashMap<String, String>) -> Result<SourceConfig> {
-    Err(Error::new(ErrorKind::Bug, "not built").with("path", path.display()))
+///
+/// The error holds every problem of the configuration (R11).
+pub fn load_with_env(path: &Path, env: &HashMap<String, String>) -> Result<SourceConfig> {
+    let defaults = reference()?;
+    let Text { root, places, unresolved } = text::read(path, env).map_err(Error::problems)?;
+    let unset: Vec<String> = unresolved.iter().map(|p| p.key.clone()).collect();
+    let report = Report::new(places, unresolved);
+    let top = Section::new(String::new(), Some(&root), Some(&defaults), keys::TOP, &report);
+    let (config, redactor) = read_source(path, &top);
+    drop(top);
+
+    let (mut problems, mut warnings) = report.into_parts();
+    // What follows from a variable that is not set is said by that.
+    let mut first = unset.len();
+    problems.retain(|problem| {
+        let said = first > 0 || !unset.contains(&problem.key);
+        first = first.saturating_sub(1);
+        said
+    });
+    scrub(&mut problems, &redactor);
+    scrub(&mut warnings, &redactor);
+    match config {
+        Some(config) if problems.is_empty() => Ok(SourceConfig { warnings, ..config }),
+        _ if problems.is_empty() => Err(Error::new(ErrorKind::Bug, "a configuration is incomplete without a reason")),
+        _ => Err(Error::problems(problems)),
+    }
+}
+
+/// The reference as a tree: the only home of defaults.
+pub(super) fn reference() -> Result<HoconValue> {
+    let broken = |said: String| Error::new(ErrorKind::Bug, format!("the built-in reference.conf is broken: {said}"));
+    let tokens = hocon::tokenize(REFERENCE).map_err(|e| broken(e.to_string()))?;
+    let ast = hocon::parser::parse_tokens(&tokens).map_err(|e| broken(e.to_string()))?;
+    let options = hocon::resolver::InternalResolveOptions::new(HashMap::new());
+    hocon::resolver::resolve(ast, &options).map_err(|e| broken(e.to_string()))
+}
+
+/// Reads all blocks; also returns what removes the credentials it met from messages.
+fn read_source(path: &Path, top: &Section<'_>) -> (Option<SourceConfig>, Redactor) {
+    let report = top.report();
+    if top.sets("openapi") {
+        top.text("openapi");
+        report.unsupported("openapi", None);
+    }
+    let base_url = read_base_url(top);
+    let auth_block = top.block("auth", keys::AUTH);
+    let auth = auth::read(&auth_block, path.parent().unwrap_or(Path::new("")));
+    let http_block = top.block("http", keys::HTTP);
+    let http = http::read(&http_block);
+    let schema = top.block("schema", keys::SCHEMA);
+    http::check_schema(&schema);
+    let pagination = top.block("pagination", keys::PAGINATION);
+    pagination::check_types(&pagination);
+    let hadoop = read_hadoop(top);
+
+    let blocks = top.blocks("tables", keys::TABLE);
+    if !top.sets("tables") {
+        top.problem("tables", "required: a block with one block a table");
+    } else if blocks.is_empty() {
+        top.problem("tables", "names no table");
+    }
+    let shared = Shared {
+        base_url: base_url.clone(),
+        format: http::read_format(&http_block),
+        auth_sends: auth_block.name("query-param").map(|param| Sent::by(&auth_block, "query-param", &param)),
+        pagination,
+        schema,
+        names: blocks.iter().map(|(name, _)| name.clone()).collect(),
+    };
+    let tables: Vec<Option<TableConfig>> =
+        blocks.iter().map(|(name, block)| table::read(name, block, &shared)).collect();
+    let read: Vec<TableConfig> = tables.iter().flatten().cloned().collect();
+    let headers = http.as_ref().map_or(&[][..], |h| &h.headers);
+    validate::plain_http(base_url.as_ref(), auth.as_ref(), headers, &read, report);
+
+    let with_headers = std::iter::once(&http_block).chain(blocks.iter().map(|(_, block)| block));
+    let redactor = redactor(&auth_block, with_headers, &hadoop);
+    let complete = read.len() == tables.len();
+    let config = || {
+        Some(SourceConfig {
+            file: path.to_owned(),
+            base_url: base_url?,
+            auth: auth?,
+            http: http?,
+            hadoop,
+            tables: read,
+            warnings: Vec::new(),
+        })
+    };
+    (if complete { config() } else { None }, redactor)
+}
+
+fn read_base_url(top: &Section<'_>) -> Option<Url> {
+    if !top.sets("openapi") {
+        top.require("base-url", ": an absolute http or https URL");
+    }
+    urls::base(&top.text("base-url")?).map_err(|said| top.problem("base-url", said)).ok()
+}
+
+/// The `hadoop` block: HOCON nests dotted names, Hadoop knows them flat.
+fn read_hadoop(top: &Section<'_>) -> BTreeMap<String, String> {
+    let mut flat = BTreeMap::new();
+    if let Some(value) = top.raw("hadoop") {
+        if value.is_object() {
+            flatten(value, "", "hadoop", &mut flat, top.report());
+        } else {
+            top.problem("hadoop", "expected a block { ... }");
+        }
+    }
+    flat
+}
+
+fn flatten(value: &HoconValue, name: &str, key: &str, flat: &mut BTreeMap<String, String>, report: &Report) {
+    match value {
+        HoconValue::Object(fields) => {
+            for (word, value) in fields {
+                let name = if name.is_empty() { word.clone() } else { format!("{name}.{word}") };
+                flatten(value, &name, &join(key, word), flat, report);
+            }
+        }
+        HoconValue::Scalar(_) if value.is_null() => {}
+        HoconValue::Scalar(scalar) => {
+            flat.insert(name.to_owned(), scalar.raw.clone());
+        }
+        _ => report.problem(key, "expected a text"),
+    }
+}
+
+/// Everything that must not stand in a message, whatever led it there (R23). Learnt from the blocks, right or wrong.
+fn redactor<'a>(
+    auth: &Section<'_>,
+    with_headers: impl Iterator<Item = &'a Section<'a>>,
+    hadoop: &BTreeMap<String, String>,
+) -> Redactor {
+    let redactor = Redactor::default();
+    for key in ["token", "password", "header-value", "client-secret", "query-value"] {
+        auth.text(key).into_iter().for_each(|text| redactor.learn(&Secret::new(text)));
+    }
+    let headers = with_headers.flat_map(|block| block.pairs("headers"));
+    let properties = hadoop.iter().map(|(name, value)| (name.clone(), value.clone()));
+    for (_, value) in headers.chain(properties).filter(|(name, _)| names_a_secret(name)) {
+        redactor.learn(&Secret::new(value));
+    }
+    redactor
+}
+
+fn scrub(problems: &mut [Problem], redactor: &Redactor) {
+    for problem in problems {
+        problem.message = redactor.scrub(&problem.message);
+    }
 }

@@ -1,7 +1,20 @@
 //! The typed, checked settings of one source. Immutable once loaded; `load.rs` and `validate.rs` make it.
 
+mod auth;
+mod checkpoint;
+mod http;
+mod keys;
+mod later;
 pub mod load;
-pub mod validate;
+mod location;
+mod pagination;
+mod section;
+mod table;
+#[cfg(test)]
+mod tests;
+mod text;
+mod urls;
+mod validate;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,0 +1,215 @@
+//! What came back: a whole page, or a body that is still coming in, decoded on the way.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use tokio::time::{Instant, timeout};
+use url::Url;
+
+use super::address;
+use super::body::{Decoder, Undecodable};
+use super::retry::{passing, seconds};
+use super::transport::{Failure, Incoming};
+use crate::error::{Error, ErrorKind, Result};
+use crate::secret::Redactor;
+
+/// One whole answer: status 2xx, body decompressed and in UTF-8 without a leading BOM.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// The HTTP status, 200..=299.
+    pub status: u16,
+    /// All header lines.
+    pub headers: HeaderMap,
+    /// The URL that answered, after redirects, without the query credential: links resolve against it.
+    pub url: Url,
+    /// The decoded body; empty for 204 and for an empty answer. Bytes that are no UTF-8 are left to the reader.
+    pub body: Bytes,
+}
+
+/// An answer whose body is still coming in.
+pub struct Streamed {
+    /// The HTTP status, 200..=299.
+    pub status: u16,
+    /// All header lines.
+    pub headers: HeaderMap,
+    /// The URL that answered, after redirects, without the query credential.
+    pub url: Url,
+    pub(super) asked: Instant,
+    body: BoxStream<'static, Result<Bytes, Failure>>,
+    decoder: Decoder,
+    idle: Duration,
+    ended: bool,
+    place: Place,
+}
+
+impl fmt::Debug for Streamed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Streamed").field("status", &self.status).field("url", &self.place.url).finish_non_exhaustive()
+    }
+}
+
+/// Where an error happened, and what must not be in it.
+#[derive(Clone)]
+pub(super) struct Place {
+    redactor: Redactor,
+    url: String,
+}
+
+impl Place {
+    pub(super) fn new(url: &Url, redactor: &Redactor) -> Self {
+        Self { redactor: redactor.clone(), url: address::shown(url, redactor) }
+    }
+
+    /// A scrubbed error that names the URL (R23).
+    pub(super) fn error(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error::new(kind, message).with("url", &self.url).scrubbed(|text| one_line(&self.redactor.scrub(text)))
+    }
+
+    /// The same for something that may pass.
+    pub(super) fn passing(&self, kind: ErrorKind, why: &str, message: impl Into<String>) -> Error {
+        passing(self.error(kind, message), why, None)
+    }
+
+    pub(super) fn failed(&self, failure: Failure) -> Error {
+        if failure.is_passing {
+            self.passing(ErrorKind::Http, "the connection failed", failure.message)
+        } else {
+            self.error(ErrorKind::Http, failure.message)
+        }
+    }
+
+    fn undecodable(&self, problem: Undecodable) -> Error {
+        if problem.is_passing {
+            self.passing(ErrorKind::Decode, "a damaged body", problem.message)
+        } else {
+            self.error(ErrorKind::Decode, problem.message)
+        }
+    }
+}
+
+/// How much of an error body is read, shown, and dropped where the reading stopped.
+const EXCERPT_READ: usize = 64 * 1024;
+const EXCERPT_SHOWN: usize = 200;
+const LONGEST_SECRET: usize = 8 * 1024;
+
+/// The most that is set aside for a body because its header says so.
+const PRESIZE_MAX: u64 = 8 << 20;
+
+impl Streamed {
+    pub(super) fn new(incoming: Incoming, url: Url, asked: Instant, idle: Duration, place: Place) -> Result<Self> {
+        Ok(Self {
+            status: incoming.status.as_u16(),
+            decoder: Decoder::new(&incoming.headers).map_err(|e| place.undecodable(e))?,
+            headers: incoming.headers,
+            body: incoming.body,
+            url,
+            asked,
+            idle,
+            ended: false,
+            place,
+        })
+    }
+
+    /// The next bytes, decompressed and in UTF-8; `None` at the end of a body that came in whole.
+    ///
+    /// # Errors
+    /// After silence of `idle-timeout`, when the body is cut short or its compression is damaged: these are marked as
+    /// passing, [`super::Attempts::again`] decides (R19). A malformed legacy charset is not.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
+        loop {
+            if let Some(bytes) = self.decoder.pull().map_err(|e| self.place.undecodable(e))? {
+                return Ok(Some(bytes));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            match timeout(self.idle, self.body.next()).await {
+                Ok(Some(Ok(bytes))) => self.decoder.feed(bytes),
+                Ok(Some(Err(failure))) => return Err(self.place.failed(failure)),
+                Ok(None) => {
+                    self.decoder.end();
+                    self.ended = true;
+                }
+                Err(_) => {
+                    let message = format!("the body fell silent for {} (http.idle-timeout)", seconds(self.idle));
+                    return Err(self.place.passing(ErrorKind::Http, "silence", message));
+                }
+            }
+        }
+    }
+
+    /// The whole body, if it is no larger than `max` (R26).
+    pub(super) async fn collect(mut self, max: u64) -> Result<Response> {
+        let declared = self.declared_length();
+        if declared > max {
+            return Err(self.too_large(max));
+        }
+        let mut body = BytesMut::new();
+        while let Some(bytes) = self.chunk().await? {
+            if (body.len() + bytes.len()) as u64 > max {
+                return Err(self.too_large(max));
+            }
+            if body.is_empty() {
+                body.reserve(usize::try_from(declared.min(PRESIZE_MAX)).unwrap_or(0).max(bytes.len()));
+            }
+            body.extend_from_slice(&bytes);
+        }
+        Ok(Response { status: self.status, headers: self.headers, url: self.url, body: body.freeze() })
+    }
+
+    /// The length of a body that is sent as it is; 0 if unknown.
+    fn declared_length(&self) -> u64 {
+        if self.headers.contains_key(CONTENT_ENCODING) {
+            return 0;
+        }
+        self.headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.trim().parse().ok()).unwrap_or(0)
+    }
+
+    fn too_large(&self, max: u64) -> Error {
+        let message = format!(
+            "the page is larger than {max} bytes (http.max-body-bytes): ask for smaller pages, or raise the limit"
+        );
+        self.place.error(ErrorKind::Decode, message)
+    }
+
+    /// The beginning of an error body: scrubbed before it is cut, on one line. What cannot be read is left out.
+    pub(super) async fn excerpt(&mut self) -> String {
+        let mut body = Vec::new();
+        let within = self.idle;
+        let read = async {
+            while body.len() < EXCERPT_READ {
+                match self.chunk().await {
+                    Ok(Some(bytes)) => body.extend_from_slice(&bytes),
+                    _ => return true,
+                }
+            }
+            false
+        };
+        let is_whole = timeout(within, read).await.unwrap_or(false);
+        let mut text = self.place.redactor.scrub(&String::from_utf8_lossy(&body));
+        if !is_whole {
+            // The last bytes may be the beginning of a secret, which nothing recognises.
+            let keep = text.len().saturating_sub(LONGEST_SECRET);
+            text.truncate((0..=keep).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0));
+        }
+        let text = one_line(text.trim());
+        match text.char_indices().nth(EXCERPT_SHOWN) {
+            Some((at, _)) => format!("{}...", &text[..at]),
+            None => text,
+        }
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+}
+
+/// Control characters become spaces, so that no answer can forge a line of a log.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c }).collect()
+}

@@ -1,0 +1,84 @@
+//! The rate limit of a source: evenly spaced permits, the first at once (R21).
+
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep_until};
+
+use crate::config::Rate;
+
+/// How late a timer may wake before the schedule moves with it, instead of two permits close together.
+const SLACK: Duration = Duration::from_millis(2);
+
+/// Hands out permits no faster than the rate, in the order they were asked for.
+///
+/// Whoever gives up while waiting takes no permit with it.
+#[derive(Debug)]
+pub(super) struct RateLimiter {
+    interval: Duration,
+    next: Mutex<Option<Instant>>,
+}
+
+impl RateLimiter {
+    /// A limiter whose first permit is free at once.
+    pub(super) fn new(rate: Rate) -> Self {
+        let interval = Duration::try_from_secs_f64(1.0 / rate.per_second).unwrap_or(Duration::MAX);
+        Self { interval, next: Mutex::new(None) }
+    }
+
+    /// Waits for the next permit.
+    pub(super) async fn permit(&self) {
+        let mut next = self.next.lock().await;
+        let now = Instant::now();
+        let slot = next.map_or(now, |next| next.max(now));
+        sleep_until(slot).await;
+        let late = Instant::now().saturating_duration_since(slot).saturating_sub(SLACK);
+        // An interval beyond the clock's end means that the first permit was the last.
+        *next =
+            (slot + late).checked_add(self.interval).or_else(|| now.checked_add(Duration::from_secs(u32::MAX.into())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn r21_permits_are_evenly_spaced_whoever_asks() {
+        let limiter = Arc::new(RateLimiter::new(Rate { per_second: 4.0 }));
+        let start = Instant::now();
+        let tasks: Vec<_> = (0..9)
+            .map(|_| {
+                let limiter = limiter.clone();
+                tokio::spawn(async move {
+                    limiter.permit().await;
+                    start.elapsed()
+                })
+            })
+            .collect();
+        let mut times = Vec::new();
+        for task in tasks {
+            times.push(task.await.unwrap());
+        }
+        times.sort();
+        assert!(times[0] < Duration::from_millis(2), "{times:?}");
+        for (i, at) in times.iter().enumerate() {
+            let due = Duration::from_millis(250) * u32::try_from(i).unwrap();
+            assert!(*at >= due && *at < due + Duration::from_millis(20), "{i}: {times:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn r21_idle_time_saves_no_permits_and_an_abandoned_wait_takes_none() {
+        let limiter = RateLimiter::new(Rate { per_second: 10.0 });
+        limiter.permit().await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let start = Instant::now();
+        limiter.permit().await;
+        assert!(tokio::time::timeout(Duration::from_millis(50), limiter.permit()).await.is_err());
+        limiter.permit().await;
+        assert!(start.elapsed() >= Duration::from_millis(100) && start.elapsed() < Duration::from_millis(110));
+    }
+}
