@@ -1,5 +1,8 @@
 //! One response becomes one page: batches, raw count, envelope values, positions.
 
+mod scan;
+mod value;
+
 use arrow_array::RecordBatch;
 
 use crate::counts::Counts;

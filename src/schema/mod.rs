@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use jsonptr::PointerBuf;
 
-use crate::config::{ColumnType, OnMismatch};
+use crate::config::{ColumnType, OnMismatch, SchemaMode, TableConfig};
 use crate::position::TimestampFormat;
 
 /// Marks an Arrow `Utf8` field whose values are JSON texts (the canonical Arrow extension name).
@@ -77,6 +77,36 @@ impl TableSchema {
     pub fn names(&self) -> Vec<&str> {
         self.columns.iter().map(|c| c.name.as_str()).chain(self.rest.iter().map(|r| r.name.as_str())).collect()
     }
+}
+
+/// The name of the one column of variant mode.
+pub const VARIANT_COLUMN: &str = "value";
+
+/// The schema of a table whose columns are known before its first page; `None` where they are inferred from it.
+pub fn for_table(table: &TableConfig) -> Option<TableSchema> {
+    let (columns, rest) = match table.schema.mode {
+        SchemaMode::Infer => return None,
+        SchemaMode::Variant => {
+            let name = VARIANT_COLUMN.to_owned();
+            let whole = Column { name, path: PointerBuf::new(), data_type: ColumnType::Json, format: None };
+            (vec![whole], None)
+        }
+        SchemaMode::Strict => {
+            let columns: Vec<Column> = table
+                .columns
+                .iter()
+                .map(|c| Column {
+                    name: c.name.clone(),
+                    path: c.path.clone(),
+                    data_type: c.data_type,
+                    format: c.format.clone(),
+                })
+                .collect();
+            let declared = columns.iter().map(|c| c.path.clone()).collect();
+            (columns, table.schema.rest_column.clone().map(|name| RestColumn { name, declared }))
+        }
+    };
+    Some(TableSchema { columns, rest, on_mismatch: table.schema.on_mismatch })
 }
 
 /// The Arrow field of a column type.

@@ -1,0 +1,428 @@
+//! Walks JSON text token by token: finds where values begin and end, checks the grammar, builds nothing.
+//!
+//! The text is valid UTF-8 already. Every value comes out as its own slice of the text, so that no digit is lost
+//! before somebody decides what it means. Nothing here recurses; nesting is bounded by [`DEPTH_MAX`].
+
+/// The deepest nesting that is read, the same as in `serde_json`.
+pub(crate) const DEPTH_MAX: u32 = 128;
+
+/// Where a text stops being JSON, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Flaw {
+    /// Byte offset in the text.
+    pub at: usize,
+    /// What was expected or found.
+    pub what: &'static str,
+}
+
+/// What a value is, before it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Null,
+    True,
+    False,
+    /// A number without fraction and exponent.
+    Integer,
+    /// A number with either.
+    Fraction,
+    /// A string without escapes: the text between the quotes is the value.
+    Plain,
+    /// A string with escapes.
+    Escaped,
+    Object,
+    Array,
+}
+
+/// One value: what it is and its own text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Token<'a> {
+    pub kind: Kind,
+    pub raw: &'a str,
+}
+
+/// A place in a JSON text.
+#[derive(Debug, Clone)]
+pub(crate) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+const QUOTES: u64 = ONES * b'"' as u64;
+const BACKSLASHES: u64 = ONES * b'\\' as u64;
+const SPACES: u64 = ONES * 0x20;
+
+impl<'a> Scanner<'a> {
+    /// At the beginning of `text`.
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The byte offset.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// A second scanner of the same text at another offset.
+    pub(crate) fn again_at(&self, at: usize) -> Self {
+        Self { text: self.text, at }
+    }
+
+    /// The text from an offset to here.
+    pub(crate) fn since(&self, start: usize) -> &'a str {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    /// The first byte of the next token, which is not consumed.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        loop {
+            match self.byte(self.at) {
+                Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
+                other => return other,
+            }
+        }
+    }
+
+    /// Nothing but whitespace may follow.
+    pub(crate) fn end(&mut self) -> Result<(), Flaw> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.flaw("text after the end of the document")),
+        }
+    }
+
+    /// Goes into an object or array, whose opening bracket is next; says whether it has a first member.
+    #[inline]
+    pub(crate) fn enter(&mut self, close: u8) -> Result<bool, Flaw> {
+        self.at += 1;
+        match self.peek() {
+            Some(byte) if byte == close => {
+                self.at += 1;
+                Ok(false)
+            }
+            Some(_) => Ok(true),
+            None => Err(self.flaw("the text ends inside an object or array")),
+        }
+    }
+
+    /// After a member: says whether another one follows.
+    #[inline]
+    pub(crate) fn more(&mut self, close: u8) -> Result<bool, Flaw> {
+        match self.peek() {
+            Some(b',') => {
+                self.at += 1;
+                Ok(true)
+            }
+            Some(byte) if byte == close => {
+                self.at += 1;
+                Ok(false)
+            }
+            None => Err(self.flaw("the text ends inside an object or array")),
+            Some(_) => Err(self.flaw(if close == b'}' { "expected `,` or `}`" } else { "expected `,` or `]`" })),
+        }
+    }
+
+    /// A key with its quotes.
+    pub(crate) fn key(&mut self) -> Result<Token<'a>, Flaw> {
+        if self.peek() != Some(b'"') {
+            return Err(self.flaw("expected a key in quotes"));
+        }
+        let start = self.at;
+        let kind = self.string()?;
+        Ok(Token { kind, raw: self.since(start) })
+    }
+
+    /// Consumes a key if it is written exactly as `quoted`, its quotes included.
+    #[inline]
+    pub(crate) fn take_key(&mut self, quoted: &str) -> bool {
+        let hit = self.peek().is_some()
+            && self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(quoted.as_bytes()));
+        if hit {
+            self.at += quoted.len();
+        }
+        hit
+    }
+
+    /// The colon after a key.
+    #[inline]
+    pub(crate) fn colon(&mut self) -> Result<(), Flaw> {
+        if self.peek() == Some(b':') {
+            self.at += 1;
+            Ok(())
+        } else {
+            Err(self.flaw("expected `:`"))
+        }
+    }
+
+    /// The next value, whole.
+    #[inline]
+    pub(crate) fn value(&mut self) -> Result<Token<'a>, Flaw> {
+        let first = self.peek();
+        let start = self.at;
+        let kind = match first {
+            Some(b'"') => self.string()?,
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            Some(b'{' | b'[') => self.structure()?,
+            _ => self.literal()?,
+        };
+        Ok(Token { kind, raw: self.since(start) })
+    }
+
+    /// Steps over the next value.
+    pub(crate) fn skip(&mut self) -> Result<(), Flaw> {
+        self.value().map(drop)
+    }
+
+    #[inline]
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.text.as_bytes().get(at).copied()
+    }
+
+    fn flaw(&self, what: &'static str) -> Flaw {
+        Flaw { at: self.at, what }
+    }
+
+    fn flaw_at(at: usize, what: &'static str) -> Flaw {
+        Flaw { at, what }
+    }
+
+    #[inline]
+    fn string(&mut self) -> Result<Kind, Flaw> {
+        let bytes = self.text.as_bytes();
+        let (mut i, mut kind) = (self.at + 1, Kind::Plain);
+        loop {
+            while let Some(eight) = bytes.get(i..).and_then(<[u8]>::first_chunk::<8>) {
+                let word = u64::from_le_bytes(*eight);
+                let (quote, backslash) = (word ^ QUOTES, word ^ BACKSLASHES);
+                // The lowest set bit is exact: a borrow only reaches bytes above a true hit.
+                let hits = ((quote.wrapping_sub(ONES) & !quote)
+                    | (backslash.wrapping_sub(ONES) & !backslash)
+                    | (word.wrapping_sub(SPACES) & !word))
+                    & HIGH;
+                if hits != 0 {
+                    i += (hits.trailing_zeros() / 8) as usize;
+                    break;
+                }
+                i += 8;
+            }
+            match bytes.get(i) {
+                Some(b'"') => {
+                    self.at = i + 1;
+                    return Ok(kind);
+                }
+                Some(b'\\') => {
+                    kind = Kind::Escaped;
+                    i = Self::escape(bytes, i)?;
+                }
+                Some(0..0x20) => return Err(Self::flaw_at(i, "a control character inside a string")),
+                Some(_) => i += 1,
+                None => return Err(Self::flaw_at(i, "the text ends inside a string")),
+            }
+        }
+    }
+
+    fn escape(bytes: &[u8], at: usize) -> Result<usize, Flaw> {
+        match bytes.get(at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
+            Some(b'u') if bytes.get(at + 2..at + 6).is_some_and(|four| four.iter().all(u8::is_ascii_hexdigit)) => {
+                Ok(at + 6)
+            }
+            _ => Err(Self::flaw_at(at, "an escape that JSON does not have")),
+        }
+    }
+
+    #[inline]
+    fn number(&mut self) -> Result<Kind, Flaw> {
+        let bytes = self.text.as_bytes();
+        let digits = |mut i: usize| {
+            while bytes.get(i).is_some_and(u8::is_ascii_digit) {
+                i += 1;
+            }
+            i
+        };
+        let whole = self.at + usize::from(bytes.get(self.at) == Some(&b'-'));
+        let mut i = digits(whole);
+        if i == whole || (i > whole + 1 && bytes.get(whole) == Some(&b'0')) {
+            return Err(Self::flaw_at(whole, "a number that JSON does not have"));
+        }
+        let mut kind = Kind::Integer;
+        if bytes.get(i) == Some(&b'.') {
+            kind = Kind::Fraction;
+            let end = digits(i + 1);
+            if end == i + 1 {
+                return Err(Self::flaw_at(end, "expected a digit"));
+            }
+            i = end;
+        }
+        if matches!(bytes.get(i), Some(b'e' | b'E')) {
+            kind = Kind::Fraction;
+            let start = i + 1 + usize::from(matches!(bytes.get(i + 1), Some(b'+' | b'-')));
+            i = digits(start);
+            if i == start {
+                return Err(Self::flaw_at(i, "expected a digit"));
+            }
+        }
+        self.at = i;
+        Ok(kind)
+    }
+
+    fn literal(&mut self) -> Result<Kind, Flaw> {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        for (word, kind) in [("true", Kind::True), ("false", Kind::False), ("null", Kind::Null)] {
+            if rest.starts_with(word.as_bytes()) {
+                self.at += word.len();
+                return Ok(kind);
+            }
+        }
+        Err(self.flaw(if rest.is_empty() { "the text ends where a value was expected" } else { "expected a value" }))
+    }
+
+    /// Steps over an object or array without recursion: one bit a level says which bracket is open.
+    fn structure(&mut self) -> Result<Kind, Flaw> {
+        let outer = if self.byte(self.at) == Some(b'{') { Kind::Object } else { Kind::Array };
+        let (mut objects, mut depth) = (0_u128, 0_u32);
+        loop {
+            match self.peek() {
+                Some(b'"') => drop(self.string()?),
+                Some(b'-' | b'0'..=b'9') => drop(self.number()?),
+                Some(open @ (b'{' | b'[')) => {
+                    let is_object = open == b'{';
+                    if self.enter(if is_object { b'}' } else { b']' })? {
+                        if depth == DEPTH_MAX {
+                            return Err(self.flaw("nested deeper than 128 levels"));
+                        }
+                        objects = objects << 1 | u128::from(is_object);
+                        depth += 1;
+                        if is_object {
+                            self.skip_key()?;
+                        }
+                        continue;
+                    }
+                }
+                _ => drop(self.literal()?),
+            }
+            loop {
+                if depth == 0 {
+                    return Ok(outer);
+                }
+                let is_object = objects & 1 == 1;
+                if self.more(if is_object { b'}' } else { b']' })? {
+                    if is_object {
+                        self.skip_key()?;
+                    }
+                    break;
+                }
+                objects >>= 1;
+                depth -= 1;
+            }
+        }
+    }
+
+    #[inline]
+    fn skip_key(&mut self) -> Result<(), Flaw> {
+        if self.peek() != Some(b'"') {
+            return Err(self.flaw("expected a key in quotes"));
+        }
+        self.string()?;
+        self.colon()
+    }
+}
+
+impl<'a> Token<'a> {
+    /// The value of a string, or `None` when it is no string or no text (a lone surrogate).
+    #[inline]
+    pub(crate) fn text(&self) -> Option<std::borrow::Cow<'a, str>> {
+        match self.kind {
+            Kind::Plain => self.raw.get(1..self.raw.len() - 1).map(std::borrow::Cow::Borrowed),
+            Kind::Escaped => serde_json::from_str(self.raw).ok().map(std::borrow::Cow::Owned),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::de::IgnoredAny;
+
+    use super::*;
+
+    fn whole(text: &str) -> Result<Token<'_>, Flaw> {
+        let mut scanner = Scanner::new(text);
+        let token = scanner.value()?;
+        scanner.end()?;
+        Ok(token)
+    }
+
+    #[test]
+    fn r24_values_keep_their_own_text() {
+        for (text, kind, raw) in [
+            (" 12345678901234567890123 ", Kind::Integer, "12345678901234567890123"),
+            ("-0.10e+5", Kind::Fraction, "-0.10e+5"),
+            (r#""a\u00e9b""#, Kind::Escaped, r#""a\u00e9b""#),
+            ("\"plain é text, long enough\"", Kind::Plain, "\"plain é text, long enough\""),
+            ("{\"a\" : [1, {}] }", Kind::Object, "{\"a\" : [1, {}] }"),
+            ("[]", Kind::Array, "[]"),
+            ("null", Kind::Null, "null"),
+        ] {
+            assert_eq!(whole(text), Ok(Token { kind, raw }));
+        }
+    }
+
+    #[test]
+    fn r16_flaws_name_their_place() {
+        for (text, at) in
+            [("{\"a\":1,}", 7), ("[1 2]", 3), ("01", 0), ("\"a\u{1}\"", 2), ("[1]x", 3), ("", 0), ("[tru]", 1)]
+        {
+            assert_eq!(whole(text).map_err(|flaw| flaw.at), Err(at), "{text}");
+        }
+    }
+
+    #[test]
+    fn r26_nesting_is_bounded_without_recursion() {
+        assert!(whole(&format!("{}{}", "[".repeat(128), "]".repeat(128))).is_ok());
+        assert!(whole(&"[".repeat(1_000_000)).is_err());
+        assert!(whole(&"{\"a\":".repeat(1_000_000)).is_err());
+    }
+
+    fn json() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            Just("null".to_owned()),
+            any::<bool>().prop_map(|b| b.to_string()),
+            any::<i64>().prop_map(|n| n.to_string()),
+            any::<f64>().prop_filter("finite", |f| f.is_finite()).prop_map(|f| format!("{f:e}")),
+            "\\PC{0,20}".prop_map(|s| serde_json::Value::from(s).to_string()),
+        ];
+        leaf.prop_recursive(4, 40, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(|v| format!("[{}]", v.join(" ,"))),
+                prop::collection::vec(("[a-z\\\\\"é]{0,4}", inner), 0..5).prop_map(|v| {
+                    let members: Vec<_> =
+                        v.into_iter().map(|(k, v)| format!("{}:\n{v}", serde_json::Value::from(k))).collect();
+                    format!("{{{}}}", members.join(","))
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn r24_the_same_texts_are_json_as_for_serde_json(text in json(), at in any::<prop::sample::Index>(), put in "[\\[\\]{},:\"\\\\0-9eE.\\-tfnu \n]{0,2}") {
+            prop_assert!(whole(&text).is_ok(), "{text}");
+            let mut chars: Vec<char> = text.chars().collect();
+            let i = at.index(chars.len());
+            chars.splice(i..=i, put.chars());
+            let broken: String = chars.into_iter().collect();
+            prop_assert_eq!(whole(&broken).is_ok(), serde_json::from_str::<IgnoredAny>(&broken).is_ok(), "{}", broken);
+        }
+
+        #[test]
+        fn r16_any_text_cut_anywhere_never_panics(text in "\\PC{0,60}", cut in 0_usize..60) {
+            let _ = whole(&text);
+            let cut: String = text.chars().take(cut).collect();
+            let _ = whole(&cut);
+        }
+    }
+}
