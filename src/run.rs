@@ -275,19 +275,25 @@ impl BatchRun {
 
 /// The first rows of a table, from its beginning; moves nothing.
 pub async fn head(source: &Source, table: &str, rows: u64) -> Result<Vec<RecordBatch>> {
+    let mut batches = Vec::new();
     let plan = source.plan(source.table(table)?.scan().full().limit(rows)).await?;
-    let (mut batches, mut left) = (Vec::new(), usize::try_from(rows).unwrap_or(usize::MAX));
     for partition in plan.partitions() {
         let mut read = source.read(partition)?;
-        while left > 0
-            && let Some(Event::Batch(batch)) = read.try_next().await?
-        {
-            let batch = batch.slice(0, left.min(batch.num_rows()));
-            left -= batch.num_rows();
+        while let Some(Event::Batch(batch)) = read.try_next().await? {
             batches.push(batch);
         }
     }
     Ok(batches)
+}
+
+/// The first batch of a table, from its beginning; moves nothing. `rows` is as many as a page may hold.
+pub async fn first_batch(source: &Source, table: &str, rows: u64) -> Result<Option<RecordBatch>> {
+    let plan = source.plan(source.table(table)?.scan().full().limit(rows)).await?;
+    let Some(partition) = plan.partitions().first() else { return Ok(None) };
+    match source.read(partition)?.try_next().await? {
+        Some(Event::Batch(batch)) => Ok(Some(batch)),
+        _ => Ok(None),
+    }
 }
 
 /// The figures of a read that gave no receipt.

@@ -20,7 +20,9 @@ pub(super) fn run(config: &Path, console: &mut Console) -> Result<()> {
             describe::guarantee(table),
         ))?;
     }
-    let count = source.config().tables.len();
-    console.say(&format!("{}: {count} table{}, no problems", config.display(), if count == 1 { "" } else { "s" }));
+    let (tables, warnings) = (source.config().tables.len(), source.config().warnings.len());
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let said = if warnings == 0 { "no problems".to_owned() } else { counted(warnings, "warning") };
+    console.say(&format!("{}: {}, {said}", config.display(), counted(tables, "table")));
     Ok(())
 }

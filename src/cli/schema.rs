@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
+use arrow_array::cast::AsArray as _;
+
 use super::console::Console;
 use super::open;
-use crate::config::ColumnType;
+use crate::config::{ColumnType, SchemaMode};
 use crate::error::{Error, ErrorKind, Result};
-use crate::schema::{Column, TableSchema};
+use crate::run::first_batch;
+use crate::schema::{self, Column, TableSchema};
 use crate::source::Source;
 
 pub(super) async fn run(config: &Path, table: &str, console: &mut Console) -> Result<()> {
@@ -18,10 +21,21 @@ pub(super) async fn run(config: &Path, table: &str, console: &mut Console) -> Re
     console.print(&block(&schema))
 }
 
-/// The columns of the first page that has records.
-async fn infer(source: &Source, table: &str) -> Result<TableSchema> {
-    let _ = (source, table);
-    Err(Error::new(ErrorKind::Schema, "not supported yet: schema of a table whose columns are inferred"))
+/// The columns of the first page that has records, as a read would infer them: read as texts, nothing is lost.
+async fn infer(source: &Source, name: &str) -> Result<TableSchema> {
+    let mut config = source.config().clone();
+    let Some(table) = config.tables.iter_mut().find(|table| table.name == name) else { return no_records(name) };
+    let inferring = table.schema.clone();
+    table.schema.mode = SchemaMode::Variant;
+    let page = table.pagination.max_page_size;
+    let Some(batch) = first_batch(&Source::new(config)?, name, page).await? else { return no_records(name) };
+    let texts = batch.column(0).as_string::<i32>();
+    schema::infer::infer(texts.iter().flatten(), &inferring)
+}
+
+fn no_records<T>(table: &str) -> Result<T> {
+    let what = "no records came, so there are no columns to show";
+    Err(Error::new(ErrorKind::Schema, what).with("table", table))
 }
 
 fn block(schema: &TableSchema) -> String {

@@ -133,8 +133,3 @@ pub fn field(name: &str, data_type: ColumnType) -> Field {
 pub fn is_json(field: &Field) -> bool {
     field.metadata().get("ARROW:extension:name").is_some_and(|name| name == JSON_EXTENSION)
 }
-
-/// stub
-pub fn for_table(_t: &crate::config::TableConfig) -> Option<TableSchema> {
-    None
-}
