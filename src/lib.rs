@@ -18,18 +18,23 @@
 //! The rules, with their numbers and reasons, are in [`semantics`]; the rooms of the house, in the order in which data
 //! flows, are the modules below: config, schema, plan, fetch, decode, paginate, read, commit, source.
 
+#[doc(hidden)]
+pub mod cli;
 pub mod commit;
 pub mod config;
 pub mod counts;
 pub mod decode;
 pub mod error;
 pub mod fetch;
+pub mod filter;
 pub mod paginate;
 pub mod plan;
 pub mod position;
 pub mod read;
+pub mod run;
 pub mod schema;
 pub mod secret;
+pub mod sink;
 pub mod source;
 
 #[doc = include_str!("../docs/semantics.md")]

@@ -1,3 +1,7 @@
-//! The binary.
+//! The binary: everything it does is in the library's `cli`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    restmark::cli::main()
+}

@@ -1,0 +1,181 @@
+//! The words of the command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+const EXAMPLES: &str = "\
+Examples:
+  restmark demo                                     see it work, without an API of your own
+  restmark check github.conf                        every problem of a configuration, and what each table promises
+  restmark preview github.conf events               the first rows
+  restmark read github.conf events                  NDJSON on standard output, then the checkpoint moves
+  restmark read github.conf events --to out/        a new Parquet file in out/, then the checkpoint moves
+  restmark checkpoint show github.conf events       where the next read starts
+
+The position of a table moves only when everything that was read is written. After a failure the same rows come
+again.
+
+Exit codes: 0 done, 2 configuration or usage, 3 the API failed, 4 the data failed, 5 storage, destination or
+conflict, 70 a bug of ours, 130 interrupted. Whenever it is not 0, no position moved.";
+
+/// REST APIs as tables, with a mark of how far they were read that you can trust.
+#[derive(Debug, Parser)]
+#[command(name = "restmark", version, after_help = EXAMPLES, max_term_width = 110)]
+pub(super) struct Args {
+    /// How messages are written to standard error
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORM")]
+    pub(super) log: Log,
+    /// Say more: -v requests, -vv details
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(super) verbose: u8,
+    /// Say only what was lost, warnings and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(super) quiet: bool,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum Log {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Load a configuration; print each table, its guarantee and every problem
+    Check(ConfigArg),
+    /// Read a table from its checkpoint and, when everything is written, move it
+    Read(ReadArgs),
+    /// List the tables of a configuration
+    Tables(ConfigArg),
+    /// Print a table's columns as a block that can be pasted into the configuration
+    Schema(TableArg),
+    /// Print the first rows of a table; moves nothing
+    Preview(PreviewArgs),
+    /// Look at the position of a table, set it or clear it
+    #[command(subcommand)]
+    Checkpoint(CheckpointCommand),
+    /// Walk through a read, a failure and a resume against a small API on this machine
+    Demo,
+    /// Print a completion script for a shell
+    Completions {
+        /// For this shell
+        shell: clap_complete::Shell,
+    },
+    #[command(hide = true)]
+    Explain(Later),
+    #[command(hide = true)]
+    Stream(Later),
+    #[command(hide = true)]
+    Sql(Later),
+    #[command(hide = true)]
+    Verify(Later),
+}
+
+/// A command that is not there yet takes any arguments, so that it can say so.
+#[derive(Debug, clap::Args)]
+pub(super) struct Later {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _rest: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ConfigArg {
+    /// The configuration file
+    pub(super) config: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct TableArg {
+    /// The configuration file
+    pub(super) config: PathBuf,
+    /// A table of it
+    pub(super) table: String,
+}
+
+const READ_EXAMPLES: &str = "\
+Examples:
+  restmark read api.conf events | jq .id
+  restmark read api.conf events --to out/ --format csv
+  restmark read api.conf events --select id,type --where \"type = 'push' AND id > 100\" --limit 20
+  restmark read api.conf users --to out/ --mode overwrite
+
+The predicate knows = <> < <= > >=, AND, OR, NOT, IN, BETWEEN, LIKE and IS NULL over columns and literals
+(5, 1.5, 'text', TRUE, NULL, DATE '2026-01-31', TIMESTAMP '2026-01-31T10:00:00Z').";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = READ_EXAMPLES)]
+pub(super) struct ReadArgs {
+    #[command(flatten)]
+    pub(super) of: TableArg,
+    /// A directory for files, - for standard output, null: to count only
+    #[arg(long, value_name = "DEST", default_value = "-")]
+    pub(super) to: String,
+    /// How files are written [default: parquet]
+    #[arg(long, value_enum)]
+    pub(super) format: Option<FormatArg>,
+    /// What files mean that are already there, for a table without a checkpoint [default: error]
+    #[arg(long, value_enum)]
+    pub(super) mode: Option<ModeArg>,
+    /// Only these columns, in this order
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub(super) select: Option<Vec<String>>,
+    /// Only rows for which this SQL predicate is true
+    #[arg(long = "where", value_name = "PREDICATE")]
+    pub(super) filter: Option<String>,
+    /// At most this many rows; the position stays where it is
+    #[arg(long, value_name = "ROWS")]
+    pub(super) limit: Option<u64>,
+    /// Read from the beginning, whatever the stored position; it still moves, but never back
+    #[arg(long)]
+    pub(super) full: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum FormatArg {
+    Parquet,
+    Ndjson,
+    Csv,
+    Arrow,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum ModeArg {
+    /// Refuse to run if there are any
+    Error,
+    /// Keep them
+    Append,
+    /// Remove them once the new file is there
+    Overwrite,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct PreviewArgs {
+    #[command(flatten)]
+    pub(super) of: TableArg,
+    /// How many rows
+    #[arg(long, value_name = "ROWS", default_value_t = 10)]
+    pub(super) limit: u64,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum CheckpointCommand {
+    /// Print the stored position and where it came from
+    Show(TableArg),
+    /// Store a position by hand; who did it is kept in the file
+    Set {
+        #[command(flatten)]
+        of: TableArg,
+        /// The position: a cursor, a number of records, a timestamp or a token, as the table's mode says
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+    },
+    /// Remove the stored position, readable or not: the next read is a first run
+    Clear(TableArg),
+}

@@ -1,0 +1,28 @@
+//! `restmark check`: everything a configuration promises, and every problem it has.
+
+use std::path::Path;
+
+use super::console::Console;
+use super::{describe, open};
+use crate::error::Result;
+
+pub(super) fn run(config: &Path, console: &mut Console) -> Result<()> {
+    let source = open(config, console)?;
+    for table in &source.config().tables {
+        let file = source.checkpoints().path(&table.name).map_or_else(String::new, |file| format!(", in {file}"));
+        console.print(&format!(
+            "{}\n  endpoint    {} {}\n  paging      {}\n  checkpoint  {}{file}\n  guarantee   {}",
+            table.name,
+            table.method.as_str(),
+            table.url,
+            describe::paging(&table.pagination),
+            describe::checkpoint(table),
+            describe::guarantee(table),
+        ))?;
+    }
+    let (tables, warnings) = (source.config().tables.len(), source.config().warnings.len());
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let said = if warnings == 0 { "no problems".to_owned() } else { counted(warnings, "warning") };
+    console.say(&format!("{}: {}, {said}", config.display(), counted(tables, "table")));
+    Ok(())
+}

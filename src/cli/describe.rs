@@ -1,0 +1,71 @@
+//! A table in words: how it pages, what it keeps, what that guarantees.
+
+use crate::config::{CursorFrom, CursorTo, DeclaredEnd, ModeConfig, Pagination, Style, TableConfig};
+
+/// How the endpoint pages.
+pub(super) fn paging(pagination: &Pagination) -> String {
+    let size = match &pagination.page_size_param {
+        Some(param) => format!(", {param}={}", pagination.max_page_size),
+        None => String::new(),
+    };
+    let words = match &pagination.style {
+        Style::None => "one page".to_owned(),
+        Style::Offset { param, end } => format!("by offset in {param}{size}, until {}", until(end)),
+        Style::Page { param, first, end } => {
+            format!("by page number in {param} from {first}{size}, until {}", until(end))
+        }
+        Style::Cursor { from, to, initial } => {
+            let from = match from {
+                CursorFrom::Path(path) => path.to_string(),
+                CursorFrom::Header(name) => format!("the header {name}"),
+            };
+            let to = match to {
+                CursorTo::Query(param) => param.clone(),
+                CursorTo::Body(path) => format!("{path} of the body"),
+            };
+            let initial = initial.as_ref().map_or_else(String::new, |value| format!(", first {value:?}"));
+            format!("by the cursor at {from}, sent in {to}{initial}{size}, until there is none")
+        }
+        Style::LinkHeader => format!("by the Link header{size}, until there is no rel=next"),
+        Style::NextUrl { path } => format!("by the URL at {path}{size}, until there is none"),
+    };
+    match pagination.max_pages {
+        Some(pages) => format!("{words}; needing more than {pages} pages is an error"),
+        None => words,
+    }
+}
+
+fn until(end: &DeclaredEnd) -> String {
+    let declared: Vec<_> =
+        end.total_path.iter().chain(&end.has_more_path).map(|path| format!("{path} says so")).collect();
+    if declared.is_empty() { "an empty page".to_owned() } else { format!("{} or an empty page", declared.join(", ")) }
+}
+
+/// What the checkpoint keeps.
+pub(super) fn checkpoint(table: &TableConfig) -> String {
+    let Some(checkpoint) = &table.checkpoint else { return "none".to_owned() };
+    match &checkpoint.mode {
+        ModeConfig::Cursor => "the cursor that fetched the last page".to_owned(),
+        ModeConfig::Offset => "the number of records received".to_owned(),
+        ModeConfig::Timestamp { path, param, .. } => format!("the greatest timestamp at {path}, sent in {param}"),
+        ModeConfig::Token { path, param } => format!("the token at {path} of the last page, sent in {param}"),
+    }
+}
+
+/// What a run of the table delivers.
+pub(super) fn guarantee(table: &TableConfig) -> String {
+    let Some(checkpoint) = &table.checkpoint else { return "every run reads the whole table".to_owned() };
+    let dedup = checkpoint.dedup_key.as_ref().map(|key| format!("each record once, as long as {key} identifies it"));
+    match (&checkpoint.mode, dedup) {
+        (ModeConfig::Cursor, None) => "at least once: the last page is read again".to_owned(),
+        (ModeConfig::Cursor, Some(once)) => {
+            format!("{once}: the last page is read again, what was delivered is dropped")
+        }
+        (ModeConfig::Offset, _) => "each record once on an append-only API".to_owned(),
+        (ModeConfig::Timestamp { .. }, None) => "at least once from the greatest timestamp".to_owned(),
+        (ModeConfig::Timestamp { .. }, Some(once)) => {
+            format!("{once}: records of the greatest timestamp that were delivered are dropped")
+        }
+        (ModeConfig::Token { .. }, _) => "each record once, as far as the API's token says".to_owned(),
+    }
+}

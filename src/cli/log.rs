@@ -1,0 +1,50 @@
+//! Traces for -v, and what is said of a panic.
+
+use std::io::{self, Write};
+use std::panic;
+
+use tracing_subscriber::EnvFilter;
+
+use super::args::Args;
+use super::console::Console;
+use crate::error::ErrorKind;
+
+/// Sends traces to standard error, without secrets.
+pub(super) fn start(args: &Args, console: &Console) {
+    let level = match args.verbose {
+        0 => return,
+        1 => "info",
+        2 => "debug",
+        _ => "trace",
+    };
+    let console = console.clone();
+    let is_json = console.is_json();
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(format!("off,restmark={level}")))
+        .with_target(false)
+        .with_writer(move || Scrubbed(console.clone()));
+    // A second subscriber in one process is refused; the first stays.
+    let _ = if is_json { subscriber.json().try_init() } else { subscriber.try_init() };
+}
+
+struct Scrubbed(Console);
+
+impl Write for Scrubbed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = self.0.scrub(&String::from_utf8_lossy(bytes));
+        io::stderr().lock().write_all(text.as_bytes()).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A panic is a bug of ours: one line with its place (its text might hold a secret), and the exit code that says so.
+pub(super) fn report_panics() {
+    panic::set_hook(Box::new(|info| {
+        let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+        let _ = writeln!(io::stderr(), "error: a bug of ours at {place}; please report it");
+        std::process::exit(i32::from(ErrorKind::Bug.exit_code()));
+    }));
+}

@@ -1,0 +1,155 @@
+//! The loss report of a run (R25): what came, what was changed, dropped or left out, and where the position is.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::console::Console;
+use crate::counts::{Counts, Tally};
+use crate::position::Position;
+use crate::run::{BatchRun, Progress, Report};
+
+/// The report of a run that ended well.
+pub(super) fn print(console: &Console, run: &BatchRun, report: &Report) {
+    if console.is_json() {
+        console.event(&json(run, report));
+        return;
+    }
+    console.say(&format!("{}: {}", run.table, summary(&report.counts)));
+    for line in losses(&report.counts) {
+        console.loss(&format!("  {line}"));
+    }
+    for warning in &report.counts.warnings {
+        console.warn(warning);
+    }
+    for file in &report.files {
+        console.say(&format!("  written: {}", file.display()));
+    }
+    console.say(&format!("  position: {}", in_words(&report.progress)));
+}
+
+/// What a run had done when it failed.
+pub(super) fn print_failed(console: &Console, run: &BatchRun, counts: &Counts) {
+    let Counts { requests, retries, pages, bytes, rows_read, .. } = counts;
+    if console.is_json() {
+        console.event(&json!({
+            "level": "info", "event": "failed", "table": run.table, "requests": requests, "retries": retries,
+            "pages": pages, "bytes": bytes, "rows_read": rows_read,
+        }));
+    } else {
+        console.say(&format!(
+            "{}: failed after {rows_read} rows read in {pages} pages ({requests} requests, {retries} retries, {bytes} bytes)",
+            run.table
+        ));
+    }
+}
+
+fn summary(counts: &Counts) -> String {
+    let Counts { requests, retries, pages, bytes, rows_read, rows_emitted, .. } = counts;
+    format!(
+        "{rows_read} rows read, {rows_emitted} emitted; {pages} pages, {requests} requests, {retries} retries, {bytes} bytes"
+    )
+}
+
+/// A line for each kind of loss or change there was.
+fn losses(counts: &Counts) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut columns = |what: &str, of: &BTreeMap<String, Tally>| {
+        for (column, tally) in of.iter().filter(|(_, tally)| tally.count > 0) {
+            lines.push(format!("{what} in {column}: {}", tallied(tally)));
+        }
+    };
+    columns("values converted", &counts.converted);
+    columns("values that did not fit and became NULL", &counts.nulled);
+    for (what, tally) in [
+        ("duplicate keys in a record", &counts.duplicate_keys),
+        ("records without a readable position", &counts.without_position),
+    ] {
+        if tally.count > 0 {
+            lines.push(format!("{what}: {}", tallied(tally)));
+        }
+    }
+    for (what, count) in [
+        ("records dated in the future (they do not become the position)", counts.in_future),
+        ("duplicates dropped", counts.duplicates_dropped),
+        ("boundary records not remembered (they may come again)", counts.not_remembered),
+    ] {
+        if count > 0 {
+            lines.push(format!("{what}: {count}"));
+        }
+    }
+    lines
+}
+
+fn tallied(tally: &Tally) -> String {
+    match &tally.first {
+        Some(first) => format!("{} (first: {first})", tally.count),
+        None => tally.count.to_string(),
+    }
+}
+
+fn in_words(progress: &Progress) -> String {
+    let place = |position: &Option<Position>| position.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
+    match progress {
+        Progress::NoCheckpoint => "none is kept, every run reads the whole table".to_owned(),
+        Progress::Kept(why) => format!("not moved: {why}"),
+        Progress::Committed { after: None, .. } => "none: this read reached no position that can be saved".to_owned(),
+        Progress::Committed { before, after, file } if before == after => {
+            format!("{}, as before, in {file}", place(after))
+        }
+        Progress::Committed { before, after, file } => {
+            format!("{} -> {}, saved in {file}", place(before), place(after))
+        }
+    }
+}
+
+fn json(run: &BatchRun, report: &Report) -> Value {
+    let position = |position: &Option<Position>| serde_json::to_value(position).unwrap_or(Value::Null);
+    let progress = match &report.progress {
+        Progress::NoCheckpoint => json!({ "moved": false, "why": "the table has no checkpoint" }),
+        Progress::Kept(why) => json!({ "moved": false, "why": why }),
+        Progress::Committed { before, after, file } => json!({
+            "moved": before != after, "before": position(before), "after": position(after), "file": file,
+        }),
+    };
+    json!({
+        "level": "info",
+        "event": "report",
+        "table": run.table,
+        "counts": serde_json::to_value(&report.counts).unwrap_or(Value::Null),
+        "files": report.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
+        "position": progress,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r25_zeros_are_left_out_and_first_offenders_are_named() {
+        let mut counts = Counts { rows_read: 17, rows_emitted: 13, ..Counts::default() };
+        assert!(losses(&counts).is_empty());
+        assert!(summary(&counts).starts_with("17 rows read, 13 emitted"));
+        counts.nulled.entry("f".into()).or_default().add(|| "\"NaN\"".into());
+        counts.duplicate_keys.add(|| "id".into());
+        counts.duplicates_dropped = 2;
+        assert_eq!(
+            losses(&counts),
+            [
+                "values that did not fit and became NULL in f: 1 (first: \"NaN\")",
+                "duplicate keys in a record: 1 (first: id)",
+                "duplicates dropped: 2"
+            ]
+        );
+    }
+
+    #[test]
+    fn r01_the_position_is_said_before_and_after() {
+        let at = |text: &str| Some(Position::Cursor(text.into()));
+        let moved = Progress::Committed { before: None, after: at("B"), file: "f".into() };
+        assert_eq!(in_words(&moved), "none -> cursor B, saved in f");
+        let stayed = Progress::Committed { before: at("B"), after: at("B"), file: "f".into() };
+        assert_eq!(in_words(&stayed), "cursor B, as before, in f");
+    }
+}

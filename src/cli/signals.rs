@@ -1,0 +1,53 @@
+//! SIGINT and SIGTERM, heard from the start.
+
+use std::io;
+
+use crate::error::{Error, ErrorKind, Result};
+
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What asks the process to end.
+#[cfg(unix)]
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    pub(super) fn listen() -> Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).map_err(|e| deaf(&e))?,
+            terminate: signal(SignalKind::terminate()).map_err(|e| deaf(&e))?,
+        })
+    }
+
+    /// Completes with the next signal.
+    pub(super) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// What asks the process to end.
+#[cfg(windows)]
+pub(super) struct Signals(tokio::signal::windows::CtrlC);
+
+#[cfg(windows)]
+impl Signals {
+    pub(super) fn listen() -> Result<Self> {
+        tokio::signal::windows::ctrl_c().map(Self).map_err(|e| deaf(&e))
+    }
+
+    /// Completes with the next signal.
+    pub(super) async fn next(&mut self) {
+        self.0.recv().await;
+    }
+}
+
+fn deaf(error: &io::Error) -> Error {
+    Error::new(ErrorKind::Bug, format!("signals cannot be heard: {error}"))
+}

@@ -1,0 +1,93 @@
+//! Batches become the bytes of one file.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::{ArrowError, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+use super::{Format, csv, ndjson};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Memory of a Parquet row group before it is written out.
+const ROW_GROUP_BYTES: usize = 64 << 20;
+
+/// Writes one file of one format.
+pub(super) enum Encoder {
+    Parquet(Box<ArrowWriter<BufWriter<File>>>),
+    Arrow(Box<FileWriter<BufWriter<File>>>),
+    Csv(BufWriter<File>),
+    Ndjson(BufWriter<File>),
+}
+
+impl Encoder {
+    /// Begins a file of rows of this schema.
+    pub(super) fn new(format: Format, file: File, schema: &Schema) -> Result<Self> {
+        let mut file = BufWriter::with_capacity(1 << 16, file);
+        Ok(match format {
+            Format::Parquet => {
+                let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+                let writer = ArrowWriter::try_new(file, schema.clone().into(), Some(properties)).map_err(parquet)?;
+                Self::Parquet(Box::new(writer))
+            }
+            Format::Arrow => Self::Arrow(Box::new(FileWriter::try_new(file, schema).map_err(arrow)?)),
+            Format::Csv => {
+                let mut names = Vec::new();
+                csv::header(schema, &mut names);
+                file.write_all(&names).map_err(io)?;
+                Self::Csv(file)
+            }
+            Format::Ndjson => Self::Ndjson(file),
+        })
+    }
+
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        match self {
+            Self::Parquet(writer) => {
+                writer.write(batch).map_err(parquet)?;
+                if writer.memory_size() > ROW_GROUP_BYTES {
+                    writer.flush().map_err(parquet)?;
+                }
+                Ok(())
+            }
+            Self::Arrow(writer) => writer.write(batch).map_err(arrow),
+            Self::Csv(file) => text(file, batch, csv::write),
+            Self::Ndjson(file) => text(file, batch, ndjson::write),
+        }
+    }
+
+    /// Ends the file and waits until it is durable.
+    pub(super) fn finish(self) -> Result<()> {
+        let file = match self {
+            Self::Parquet(writer) => writer.into_inner().map_err(parquet)?,
+            Self::Arrow(writer) => writer.into_inner().map_err(arrow)?,
+            Self::Csv(file) | Self::Ndjson(file) => file,
+        };
+        file.into_inner().map_err(|e| io(e.into_error()))?.sync_all().map_err(io)
+    }
+}
+
+type Render = fn(&RecordBatch, &mut Vec<u8>) -> Result<()>;
+
+fn text(file: &mut BufWriter<File>, batch: &RecordBatch, render: Render) -> Result<()> {
+    let mut bytes = Vec::new();
+    render(batch, &mut bytes)?;
+    file.write_all(&bytes).map_err(io)
+}
+
+fn io(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Store, format!("rows could not be written: {error}")).caused_by(error)
+}
+
+fn arrow(error: ArrowError) -> Error {
+    Error::new(ErrorKind::Store, format!("rows could not be written as Arrow: {error}")).caused_by(error)
+}
+
+fn parquet(error: ParquetError) -> Error {
+    Error::new(ErrorKind::Store, format!("rows could not be written as Parquet: {error}")).caused_by(error)
+}

@@ -1,0 +1,212 @@
+//! Where rows go: standard output, files in a directory, or nowhere. Nothing is visible before it is published.
+
+mod cell;
+mod csv;
+mod encode;
+mod files;
+mod ndjson;
+mod stdout;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use arrow_array::RecordBatch;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Takes the rows of one run.
+///
+/// The order is `write`..., `prepare`, `publish`. Dropping a sink before `publish` leaves nothing visible in a
+/// directory; what was written to a stream is out.
+pub trait Sink: fmt::Debug + Send {
+    /// Takes one batch; all batches of a run share a schema.
+    fn write(&mut self, batch: &RecordBatch) -> Result<()>;
+
+    /// Ends writing: every row is durable, or handed to whoever reads our output.
+    fn prepare(&mut self) -> Result<()>;
+
+    /// Makes the rows visible; the files that now hold them.
+    fn publish(self: Box<Self>) -> Result<Vec<PathBuf>>;
+}
+
+/// What `--to`, `--format` and `--mode` ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Where to.
+    pub destination: Destination,
+    /// How files are written.
+    pub format: Format,
+    /// What visible files of the directory mean; `None` is the default of the table.
+    pub existing: Option<Existing>,
+}
+
+impl Output {
+    /// NDJSON on standard output.
+    pub fn stdout() -> Self {
+        Self { destination: Destination::Stdout, format: Format::Ndjson, existing: None }
+    }
+
+    /// Files of this format in a directory.
+    pub fn directory(path: impl Into<PathBuf>, format: Format) -> Self {
+        Self { destination: Destination::Directory(path.into()), format, existing: None }
+    }
+
+    /// Opens the destination, so that one that cannot take rows is known before anything is asked for.
+    ///
+    /// `run` is the id of the plan: it makes the names of new files unique.
+    pub fn open(&self, table: &str, existing: Existing, run: &str) -> Result<Box<dyn Sink>> {
+        Ok(match &self.destination {
+            Destination::Null => Box::new(Null),
+            Destination::Stdout => Box::new(stdout::Stdout::new()),
+            Destination::Directory(dir) => Box::new(files::Files::open(dir, table, self.format, existing, run)?),
+        })
+    }
+}
+
+/// Where rows go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// Standard output (`-`).
+    Stdout,
+    /// Nowhere (`null:`).
+    Null,
+    /// A local directory.
+    Directory(PathBuf),
+}
+
+/// The schemes of R9 whose outputs are not built yet.
+const LATER: [&str; 11] = ["hdfs", "viewfs", "s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "dbfs"];
+
+impl Destination {
+    /// Reads `--to`: `-`, `null:`, a local path or `file:` URL (R9).
+    pub fn parse(text: &str) -> Result<Self> {
+        let usage = |what: String| Error::new(ErrorKind::Config, what);
+        match text {
+            "" => return Err(usage("--to is empty; give a directory, - or null:".to_owned())),
+            "-" => return Ok(Self::Stdout),
+            "null:" => return Ok(Self::Null),
+            _ => {}
+        }
+        let Some(scheme) = scheme(text) else { return Ok(Self::Directory(text.into())) };
+        match scheme.to_ascii_lowercase().as_str() {
+            "file" => file_url(text).map(Self::Directory),
+            known if LATER.contains(&known) => Err(usage(format!("not supported yet: --to {scheme}:..."))),
+            _ => Err(usage(format!("unknown scheme {scheme}: in --to; give a directory, file:, - or null:"))),
+        }
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdout => f.write_str("standard output"),
+            Self::Null => f.write_str("nowhere"),
+            Self::Directory(dir) => write!(f, "{}", dir.display()),
+        }
+    }
+}
+
+/// The scheme of a path; one letter is a Windows drive.
+fn scheme(text: &str) -> Option<&str> {
+    let (scheme, _) = text.split_once(':')?;
+    let valid = scheme.len() > 1
+        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    valid.then_some(scheme)
+}
+
+/// `file:/a`, `file:///a` and `file:a`.
+fn file_url(text: &str) -> Result<PathBuf> {
+    let rest = &text["file:".len()..];
+    let Some(authority) = rest.strip_prefix("//") else { return Ok(rest.into()) };
+    let path = authority.strip_prefix("localhost").unwrap_or(authority);
+    if path.starts_with('/') {
+        Ok(path.into())
+    } else {
+        Err(Error::new(ErrorKind::Config, format!("--to {text} names a host; write file:///path")))
+    }
+}
+
+/// How files are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// Parquet, snappy.
+    #[default]
+    Parquet,
+    /// One JSON object a line.
+    Ndjson,
+    /// With a header; NULL is an empty cell, an empty text is `""`.
+    Csv,
+    /// An Arrow IPC file.
+    Arrow,
+}
+
+impl Format {
+    /// The ending of file names.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Parquet => "parquet",
+            Self::Ndjson => "ndjson",
+            Self::Csv => "csv",
+            Self::Arrow => "arrow",
+        }
+    }
+}
+
+/// What files mean that are already visible in the directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// The run is refused.
+    Error,
+    /// They stay.
+    Append,
+    /// They are removed once the new ones are published; a crash between the two leaves both.
+    Overwrite,
+}
+
+/// `null:`: rows are counted by whoever writes them.
+#[derive(Debug)]
+struct Null;
+
+impl Sink for Null {
+    fn write(&mut self, _batch: &RecordBatch) -> Result<()> {
+        Ok(())
+    }
+
+    fn prepare(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn publish(self: Box<Self>) -> Result<Vec<PathBuf>> {
+        Ok(Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r09_a_destination_is_a_path_or_a_known_scheme() {
+        let dir = |path: &str| Some(Destination::Directory(path.into()));
+        for (text, want) in [
+            ("-", Some(Destination::Stdout)),
+            ("null:", Some(Destination::Null)),
+            ("out", dir("out")),
+            ("/a/b", dir("/a/b")),
+            ("C:\\x", dir("C:\\x")),
+            ("./a:b", dir("./a:b")),
+            ("file:/a", dir("/a")),
+            ("file:///a", dir("/a")),
+            ("file://host/a", None),
+            ("", None),
+            ("s3a://bucket/x", None),
+            ("hdfss://x", None),
+        ] {
+            assert_eq!(Destination::parse(text).ok(), want, "{text}");
+        }
+        let error = Destination::parse("s3a://key:secret@bucket/x").unwrap_err();
+        assert_eq!((error.kind().exit_code(), error.to_string()), (2, "not supported yet: --to s3a:...".into()));
+        assert!(Destination::parse("hdfss://x").unwrap_err().to_string().contains("unknown scheme hdfss:"));
+    }
+}
