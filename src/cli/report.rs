@@ -63,6 +63,7 @@ fn losses(counts: &Counts) -> Vec<String> {
     columns("values that did not fit and became NULL", &counts.nulled);
     for (what, tally) in [
         ("duplicate keys in a record", &counts.duplicate_keys),
+        ("fields left out: an inferred table takes its columns from its first page", &counts.undeclared),
         ("records without a readable position", &counts.without_position),
     ] {
         if tally.count > 0 {
