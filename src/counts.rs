@@ -114,6 +114,8 @@ pub struct Meter {
     pub rows: AtomicU64,
     note: Mutex<String>,
     position: Mutex<String>,
+    /// What happened to values and records so far.
+    losses: Mutex<Counts>,
 }
 
 impl Meter {
@@ -144,6 +146,25 @@ impl Meter {
     /// Where the walk stands; empty where that has no name.
     pub fn position(&self) -> String {
         self.position.lock().map(|held| held.clone()).unwrap_or_default()
+    }
+
+    /// Takes note of what happened to values and records so far.
+    pub(crate) fn keep(&self, losses: Counts) {
+        if let Ok(mut held) = self.losses.lock() {
+            *held = losses;
+        }
+    }
+
+    /// The loss report so far, also of a read that ended without a receipt (R25).
+    pub fn counts(&self) -> Counts {
+        Counts {
+            requests: Self::get(&self.requests),
+            retries: Self::get(&self.retries),
+            pages: Self::get(&self.pages),
+            bytes: Self::get(&self.bytes),
+            rows_read: Self::get(&self.rows),
+            ..self.losses.lock().map(|held| held.clone()).unwrap_or_default()
+        }
     }
 
     /// What was said last.

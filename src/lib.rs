@@ -24,6 +24,7 @@ pub mod commit;
 pub mod config;
 pub mod counts;
 pub mod decode;
+mod disk;
 pub mod error;
 pub mod fetch;
 pub mod filter;

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::config::{Auth, CheckpointConfig, Future, ModeConfig, ResponseFormat, SourceConfig, TableConfig};
-use crate::counts::{Counts, Meter};
+use crate::counts::{Counts, Meter, Tally};
 use crate::decode::{DecodeSpec, Decoder, LineDecoder, Page, Scalar};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{Client, Response};
@@ -210,12 +210,15 @@ impl Reader {
 
     /// Walks to the end. `None` where the limit or the consumer stopped it: no receipt (R1).
     async fn run(mut self, events: &mpsc::Sender<Result<Event>>) -> Result<Option<Receipt>> {
-        match self.walk_on(events).await {
+        let outcome = match self.walk_on(events).await {
             Ok(true) => self.receipt().map(Some),
             Ok(false) => Ok(None),
             Err(error) => Err(error),
+        };
+        if !matches!(outcome, Ok(Some(_))) {
+            self.leave_counts();
         }
-        .map_err(|error| self.in_context(error))
+        outcome.map_err(|error| self.in_context(error))
     }
 
     async fn walk_on(&mut self, events: &mpsc::Sender<Result<Event>>) -> Result<bool> {
@@ -326,8 +329,6 @@ impl Reader {
         Meter::add(&self.meter.pages, 1);
         Meter::add(&self.meter.rows, page.received);
         self.counts.merge(page.counts);
-        self.counts.pages += 1;
-        self.counts.rows_read += page.received;
         self.token = page.envelope.token.clone();
         let answer = Answer {
             url: &response.url,
@@ -359,18 +360,9 @@ impl Reader {
 
     /// The one place where a receipt is made: the walk has ended by itself.
     fn receipt(&mut self) -> Result<Receipt> {
-        let mut counts = std::mem::take(&mut self.counts);
-        counts.requests = Meter::get(&self.meter.requests);
-        counts.retries = Meter::get(&self.meter.retries);
-        counts.bytes = Meter::get(&self.meter.bytes);
-        counts.warnings.extend(self.walk.warnings().iter().cloned());
-        let (count, first) = self.boundary.without_position();
-        counts.without_position.count = count;
-        counts.without_position.first = first.map(str::to_owned);
-        counts.in_future = self.boundary.in_future();
-        counts.duplicates_dropped = self.boundary.duplicates_dropped();
         let end = self.boundary.clone().finish();
-        counts.not_remembered = end.not_remembered;
+        self.counts.not_remembered = end.not_remembered;
+        self.leave_counts();
         let position = match self.table.checkpoint.as_ref().map(|c| &c.mode) {
             None => None,
             Some(ModeConfig::Cursor) => self.walk.cursor().map(|cursor| Position::Cursor(cursor.to_owned())),
@@ -390,8 +382,19 @@ impl Reader {
             plan: self.partition.plan.clone(),
             partition: self.partition.id.clone(),
             end: End { position, seen: end.seen },
-            counts,
+            counts: self.meter.counts(),
         })))
+    }
+
+    /// The loss report so far goes to the meter, whether a receipt follows or not (R25).
+    fn leave_counts(&mut self) {
+        let (count, first) = self.boundary.without_position();
+        let first = first.map(|text| self.client.redactor().scrub(text));
+        self.counts.without_position = Tally { count, first };
+        self.counts.in_future = self.boundary.in_future();
+        self.counts.duplicates_dropped = self.boundary.duplicates_dropped();
+        self.counts.warnings = self.walk.warnings().to_vec();
+        self.meter.keep(self.counts.clone());
     }
 
     fn stands_at(&self) -> String {
@@ -409,7 +412,7 @@ impl Reader {
         error
             .with("table", &self.table.name)
             .with("page", self.walk.pages() + 1)
-            .with("url", self.walk.current().display(redactor))
+            .with("url", self.client.shown(&self.walk.current().url))
             .scrubbed(|text| redactor.scrub(text))
     }
 }

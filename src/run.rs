@@ -221,7 +221,7 @@ impl BatchRun {
                         gathered.sink = blocking(move || sink.write(&batch).map(|()| sink)).await?;
                     }
                     if self.limit.is_some_and(|limit| gathered.rows >= limit) {
-                        gathered.counts.merge(so_far(read.meter()));
+                        gathered.counts.merge(read.meter().counts());
                         return Ok(gathered);
                     }
                 }
@@ -232,7 +232,7 @@ impl BatchRun {
                 }
                 // A read with a limit proves nothing.
                 None if self.limit.is_some() => {
-                    gathered.counts.merge(so_far(read.meter()));
+                    gathered.counts.merge(read.meter().counts());
                     return Ok(gathered);
                 }
                 None => return Err(Error::new(ErrorKind::Bug, "a read ended without a receipt")),
@@ -276,7 +276,7 @@ impl BatchRun {
 /// The first rows of a table, from its beginning; moves nothing.
 pub async fn head(source: &Source, table: &str, rows: u64) -> Result<Vec<RecordBatch>> {
     let mut batches = Vec::new();
-    let plan = source.plan(source.table(table)?.scan().full().limit(rows)).await?;
+    let plan = source.plan(source.table(table)?.scan().sample(rows)).await?;
     for partition in plan.partitions() {
         let mut read = source.read(partition)?;
         while let Some(Event::Batch(batch)) = read.try_next().await? {
@@ -288,23 +288,11 @@ pub async fn head(source: &Source, table: &str, rows: u64) -> Result<Vec<RecordB
 
 /// The first batch of a table, from its beginning; moves nothing. `rows` is as many as a page may hold.
 pub async fn first_batch(source: &Source, table: &str, rows: u64) -> Result<Option<RecordBatch>> {
-    let plan = source.plan(source.table(table)?.scan().full().limit(rows)).await?;
+    let plan = source.plan(source.table(table)?.scan().sample(rows)).await?;
     let Some(partition) = plan.partitions().first() else { return Ok(None) };
     match source.read(partition)?.try_next().await? {
         Some(Event::Batch(batch)) => Ok(Some(batch)),
         _ => Ok(None),
-    }
-}
-
-/// The figures of a read that gave no receipt.
-pub fn so_far(meter: &Meter) -> Counts {
-    Counts {
-        requests: Meter::get(&meter.requests),
-        retries: Meter::get(&meter.retries),
-        pages: Meter::get(&meter.pages),
-        bytes: Meter::get(&meter.bytes),
-        rows_read: Meter::get(&meter.rows),
-        ..Counts::default()
     }
 }
 

@@ -79,8 +79,8 @@ impl Source {
             })?;
         }
         let loaded = match store(table.config) {
-            Some(_) => Some(self.checkpoints().usable(table.config).await?),
-            None => None,
+            Some(_) if !scan.sample => Some(self.checkpoints().usable(table.config).await?),
+            _ => None,
         };
         Ok(Plan::freeze(scan, &self.config, table.config, loaded, unique_id(now), now))
     }

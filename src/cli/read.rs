@@ -12,7 +12,7 @@ use super::{Ended, open, report};
 use crate::counts::Meter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Predicate;
-use crate::run::{BatchRun, Outcome, so_far};
+use crate::run::{BatchRun, Outcome};
 use crate::sink::{Destination, Existing, Format, Output};
 
 pub(super) async fn run(args: ReadArgs, console: &mut Console, interrupted: impl Future<Output = ()>) -> Result<Ended> {
@@ -39,7 +39,7 @@ pub(super) async fn run(args: ReadArgs, console: &mut Console, interrupted: impl
         Ok(Outcome::Interrupted) => Ok(Ended::Interrupted),
         Err(error) => {
             if let Some(meter) = last.lock().ok().and_then(|last| last.clone()) {
-                report::print_failed(console, &run, &so_far(&meter));
+                report::print_failed(console, &run, &meter.counts());
             }
             Err(error)
         }

@@ -4,12 +4,13 @@
 //! hand. A held lock is a conflict at once; nobody waits for a turn.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use futures::future::BoxFuture;
 
 use super::{CheckpointStore, Commit, Verdict};
+use crate::disk;
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::Instant;
 
@@ -58,28 +59,22 @@ impl LocalStore {
             return Ok(());
         }
         let path = self.file(commit.table());
-        make_durable_dir(&self.dir).map_err(|e| failed("cannot make the checkpoint directory", &self.dir, &e))?;
+        disk::make_dir(&self.dir).map_err(|e| failed("cannot make the checkpoint directory", &self.dir, &e))?;
         let _held = self.lock(commit.table()).map_err(|e| e.of(commit, &path))?;
         self.sweep(commit.table());
         match commit.judge(self.read(commit.table())?.as_deref(), now) {
             Verdict::Done => Ok(()),
             Verdict::Conflict => Err(commit.conflict(&path.display().to_string())),
             Verdict::Replace(bytes) => {
-                replace(&path, &bytes).map_err(|e| failed("cannot write the checkpoint", &path, &e))
+                disk::replace(&path, &bytes).map_err(|e| failed("cannot write the checkpoint", &path, &e))
             }
         }
     }
 
-    /// What a crashed writer left: whoever holds the lock knows that no other writer lives.
+    /// What a crashed writer left: whoever holds the lock knows that no other writer lives. What cannot be removed is
+    /// overwritten, or reported by the write that follows.
     fn sweep(&self, table: &str) {
-        let prefix = format!(".{table}.checkpoint.json.tmp");
-        let Ok(entries) = fs::read_dir(&self.dir) else { return };
-        for entry in entries.flatten() {
-            if entry.file_name().to_str().is_some_and(|name| name == prefix) {
-                // A left-over that cannot be removed is overwritten or reported by the write that follows.
-                let _ = fs::remove_file(entry.path());
-            }
-        }
+        let _ = fs::remove_file(self.dir.join(disk::temp_name(&format!("{table}.checkpoint.json"))));
     }
 
     fn clear_now(&self, table: &str) -> Result<bool> {
@@ -93,7 +88,9 @@ impl LocalStore {
             LockError::Failed(e) => e,
         })?;
         match fs::remove_file(&path) {
-            Ok(()) => sync_dir(&self.dir).map(|()| true).map_err(|e| failed("cannot remove the checkpoint", &path, &e)),
+            Ok(()) => {
+                disk::sync_dir(&self.dir).map(|()| true).map_err(|e| failed("cannot remove the checkpoint", &path, &e))
+            }
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(e) => Err(failed("cannot remove the checkpoint", &path, &e)),
         }
@@ -143,33 +140,4 @@ async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 's
 
 fn failed(what: &str, path: &Path, cause: &io::Error) -> Error {
     Error::new(ErrorKind::Store, format!("{what}: {cause}")).with("path", path.display())
-}
-
-/// Old or new, whole, at any instant of a crash (R7). The caller holds the lock.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temp = dir.join(format!(".{name}.tmp"));
-    let mut file = File::create(&temp)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&temp, path)?;
-    sync_dir(dir)
-}
-
-fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(if dir.as_os_str().is_empty() { Path::new(".") } else { dir })?.sync_all()
-}
-
-/// Makes a directory and its parents, each durable in its own parent.
-fn make_durable_dir(dir: &Path) -> io::Result<()> {
-    if dir.as_os_str().is_empty() || dir.is_dir() {
-        return Ok(());
-    }
-    let parent = dir.parent().unwrap_or(Path::new(""));
-    make_durable_dir(parent)?;
-    match fs::create_dir(dir) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists || !dir.is_dir() => Err(e),
-        _ => sync_dir(parent),
-    }
 }

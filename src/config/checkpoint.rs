@@ -20,6 +20,9 @@ pub(super) struct Saving<'a> {
 const MODES: [(&str, Mode); 4] =
     [("cursor", Mode::Cursor), ("offset", Mode::Offset), ("timestamp", Mode::Timestamp), ("token", Mode::Token)];
 
+/// What only timestamp mode reads.
+const TIMESTAMP_KEYS: [&str; 5] = ["timestamp-path", "timestamp-param", "timestamp-format", "lag", "future"];
+
 /// Reads the block; a disabled one is checked by type only.
 pub(super) fn read(section: Section<'_>) -> Saving<'_> {
     let enabled = section.flag("enabled").unwrap_or(false);
@@ -32,6 +35,12 @@ pub(super) fn read(section: Section<'_>) -> Saving<'_> {
             _ => &[],
         };
         let why = mode.map(|m| format!(" with mode = {m}")).unwrap_or_default();
+        if mode.is_some_and(|mode| mode != Mode::Timestamp) {
+            section.unused(&TIMESTAMP_KEYS, why.trim_start_matches(" with "));
+        }
+        if mode.is_some_and(|mode| mode != Mode::Token) {
+            section.unused(&["token-path", "token-param"], why.trim_start_matches(" with "));
+        }
         for key in needs {
             section.require(key, &why);
         }

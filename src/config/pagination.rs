@@ -33,6 +33,31 @@ impl StyleName {
     }
 }
 
+/// The keys that belong to some styles only, and to which.
+const OWN_KEYS: [(&str, &[StyleName]); 11] = {
+    use StyleName::{Cursor, NextUrl, Offset, Page};
+    [
+        ("offset-param", &[Offset]),
+        ("page-param", &[Page]),
+        ("first-page", &[Page]),
+        ("total-path", &[Offset, Page]),
+        ("has-more-path", &[Offset, Page]),
+        ("cursor-path", &[Cursor]),
+        ("cursor-header", &[Cursor]),
+        ("cursor-param", &[Cursor]),
+        ("cursor-body-path", &[Cursor]),
+        ("initial-cursor", &[Cursor]),
+        ("next-url-path", &[NextUrl]),
+    ]
+};
+
+impl StyleName {
+    /// The keys of other styles.
+    fn leaves_out(self) -> Vec<&'static str> {
+        OWN_KEYS.iter().filter(|(_, styles)| !styles.contains(&self)).map(|(key, _)| *key).collect()
+    }
+}
+
 /// A table's pagination as far as it could be read.
 pub(super) struct Paging<'a> {
     /// The table's block over the source's.
@@ -105,6 +130,9 @@ pub(super) fn read<'a>(own: Section<'a>, source: &Section<'a>, method: Method) -
         true => own,
     };
     let mut values = values(&section);
+    if let Some(style) = values.style {
+        section.unused(&style.leaves_out(), &format!("style = {}", style.name()));
+    }
     if !section.sets("page-size-param") && values.style != Some(StyleName::Offset) {
         values.page_size_param = None;
     }

@@ -152,6 +152,13 @@ impl<'a> Section<'a> {
         self.report.problem(&self.key(key), message);
     }
 
+    /// Warns of keys that the file sets and nothing reads; `with` says why.
+    pub(super) fn unused(&self, keys: &[&str], with: &str) {
+        for key in keys.iter().filter(|key| self.sets(key)) {
+            self.report.warn(&self.key(key), format!("has no effect with {with}"));
+        }
+    }
+
     /// Says that a key must be set, when it is not; `why` follows "required".
     pub(super) fn require(&self, key: &str, why: &str) {
         if self.find(key).is_none() {

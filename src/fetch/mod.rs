@@ -114,6 +114,11 @@ impl Client {
         &self.shared.redactor
     }
 
+    /// A URL for messages: without user info, known secrets and the values of parameters named like one (R23).
+    pub fn shown(&self, url: &Url) -> String {
+        address::shown(url, self.redactor())
+    }
+
     /// The budget of one page (R19).
     pub fn attempts(&self) -> Attempts {
         Attempts::new(&self.shared.http, self.meter.clone())

@@ -17,12 +17,13 @@ pub struct Scan {
     pub(crate) select: Option<Vec<String>>,
     pub(crate) limit: Option<u64>,
     pub(crate) full: bool,
+    pub(crate) sample: bool,
 }
 
 impl Scan {
     /// A scan of a whole table.
     pub fn of(table: impl Into<String>) -> Self {
-        Self { table: table.into(), select: None, limit: None, full: false }
+        Self { table: table.into(), select: None, limit: None, full: false, sample: false }
     }
 
     /// Only these columns, in this order.
@@ -37,6 +38,12 @@ impl Scan {
     pub fn limit(mut self, rows: u64) -> Self {
         self.limit = Some(rows);
         self
+    }
+
+    /// The first rows, whatever is stored: the checkpoint is not even looked at. Such a plan cannot be sealed (R1).
+    #[must_use]
+    pub fn sample(self, rows: u64) -> Self {
+        Self { limit: Some(rows), sample: true, ..self }
     }
 
     /// Ignores the stored position for this read. The commit still follows, and never lowers a position (R5).

@@ -5,7 +5,6 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use crate::config::{Method, TableConfig};
-use crate::secret::Redactor;
 
 /// One request, without credentials and fixed headers: the client adds those.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,11 +30,6 @@ impl Request {
             .chain_update(self.body.as_deref().unwrap_or(""))
             .finalize()
             .into()
-    }
-
-    /// The URL for messages: without secrets.
-    pub fn display(&self, redactor: &Redactor) -> String {
-        redactor.scrub(self.url.as_str())
     }
 
     /// A link found in an answer, resolved against the URL that returned it (RFC 3986 section 5, R17).

@@ -9,6 +9,7 @@ use arrow_array::RecordBatch;
 
 use super::encode::Encoder;
 use super::{Existing, Format, Sink};
+use crate::disk;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Staged files are hidden and say whose they are.
@@ -29,7 +30,7 @@ pub(super) struct Files {
 impl Files {
     /// Makes the directory if need be and stages an empty file: a place that takes no rows is known at once.
     pub(super) fn open(dir: &Path, table: &str, format: Format, existing: Existing, run: &str) -> Result<Self> {
-        fs::create_dir_all(dir).map_err(|e| failed("the directory cannot be made", dir, e))?;
+        disk::make_dir(dir).map_err(|e| failed("the directory cannot be made", dir, e))?;
         let visible = visible(dir).map_err(|e| failed("the directory cannot be listed", dir, e))?;
         if existing == Existing::Error && !visible.is_empty() {
             let what = format!("{} already holds data; say --mode append or --mode overwrite", dir.display());
@@ -75,7 +76,7 @@ impl Sink for Files {
         for old in &self.replaced {
             fs::remove_file(old).map_err(|e| failed("the replaced file cannot be removed", old, e))?;
         }
-        sync_directory(&self.dir).map_err(|e| failed("the directory cannot be made durable", &self.dir, e))?;
+        disk::sync_dir(&self.dir).map_err(|e| failed("the directory cannot be made durable", &self.dir, e))?;
         Ok(published)
     }
 }
@@ -144,16 +145,6 @@ fn visible(dir: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn entries(dir: &Path) -> io::Result<Vec<PathBuf>> {
     fs::read_dir(dir)?.map(|entry| entry.map(|e| e.path())).collect()
-}
-
-#[cfg(unix)]
-fn sync_directory(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
-}
-
-#[cfg(not(unix))]
-fn sync_directory(_dir: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 fn failed(what: &str, path: &Path, error: io::Error) -> Error {
