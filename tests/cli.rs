@@ -69,7 +69,7 @@ mod commands {
             .filter(|line| !line.starts_with("   "))
             .filter_map(|line| line.split_whitespace().next())
             .collect();
-        for wanted in ["check", "read", "tables", "schema", "explain", "preview", "checkpoint", "completions"] {
+        for wanted in ["check", "read", "tables", "schema", "preview", "checkpoint", "completions"] {
             assert!(commands.contains(&wanted), "{wanted} is not in {commands:?}");
         }
         for command in commands {
@@ -97,7 +97,6 @@ mod commands {
         let tables = place.run(&["tables", "CONFIG"]).output().expect(0).stdout;
         assert!(tables.contains("kept") && tables.contains("plain"), "{tables}");
         place.run(&["schema", "CONFIG", "plain"]).output().expect(0);
-        place.run(&["explain", "CONFIG", "kept"]).output().expect(0);
         assert_eq!(api.asked(), [""; 0]);
         assert_eq!(place.mark("kept"), Mark::NONE);
     }

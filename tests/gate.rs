@@ -333,7 +333,7 @@ mod by_the_binary {
             );
             let slow = gate.place.read("events").output();
             assert_eq!(other_ended.recv(), Ok(Some(0)), "the run that overtook");
-            slow.expect(5).says("conflict");
+            slow.expect(5).says("another run");
             gate.assert_moved();
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! `support` drives the binary, scripts an API and starts the real servers that `scripts/setup` installs.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod cli;
 mod gate;

@@ -272,7 +272,7 @@ fn r14_the_airports_arrive_by_page() {
 
 #[test]
 fn r17_the_airports_arrive_by_link_header() {
-    let pagination = "style = link_header } params { _page = 1, _limit = 90";
+    let pagination = "style = link_header }\n  params { _page = 1, _limit = 90";
     airports_of_json_server("/airports", pagination);
 }
 
