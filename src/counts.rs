@@ -61,6 +61,8 @@ pub struct Counts {
     pub nulled: BTreeMap<String, Tally>,
     /// Keys that stood twice in a record.
     pub duplicate_keys: Tally,
+    /// Keys that an inferred schema has no column for: they first appeared on a later page.
+    pub undeclared: Tally,
     /// Records without a readable position.
     pub without_position: Tally,
     /// Records dated after the read began.
@@ -86,6 +88,7 @@ impl Counts {
             }
         }
         self.duplicate_keys.merge(other.duplicate_keys);
+        self.undeclared.merge(other.undeclared);
         self.without_position.merge(other.without_position);
         self.in_future += other.in_future;
         self.duplicates_dropped += other.duplicates_dropped;

@@ -1,11 +1,23 @@
 //! One response becomes one page: batches, raw count, envelope values, positions.
+//!
+//! A body is read in one pass: the envelope is walked, and where the record array stands the records go value by
+//! value from their own text into Arrow builders. See [`Decoder`] for whole documents.
 
+mod columns;
+mod decoder;
+mod envelope;
+mod json;
+mod record;
 mod scan;
+mod spec;
 mod value;
 
 use arrow_array::RecordBatch;
 
 use crate::counts::Counts;
+
+pub use decoder::Decoder;
+pub use spec::DecodeSpec;
 
 /// A scalar of the envelope, as the paginator reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,16 +49,25 @@ pub struct Envelope {
 }
 
 /// One decoded page.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Page {
     /// The rows, at most `batch-rows` each; none for an empty page.
     pub batches: Vec<RecordBatch>,
     /// Raw records received (at `results-path`), before any drop.
     pub received: u64,
-    /// A hash of the raw record array: two pages with the same records have the same (R15).
-    pub content: [u8; 32],
+    /// A hash of the raw record array: two pages with the same records have the same (R15). 0 where it was not asked
+    /// for ([`DecodeSpec::hash_content`]) and for an empty body.
+    pub content: u128,
     /// What the envelope says.
     pub envelope: Envelope,
-    /// What was converted, nulled and dropped on this page.
+    /// What happened to values: `converted`, `nulled`, `duplicate_keys`, `undeclared`. The other counts are the
+    /// reader's and the boundary's.
     pub counts: Counts,
+}
+
+impl Page {
+    /// The rows in its batches.
+    pub fn rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
 }

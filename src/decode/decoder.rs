@@ -1,0 +1,194 @@
+//! A body becomes a page: text, envelope, rows; columns are inferred from the first page that has records.
+
+use serde_json::value::RawValue;
+
+use super::Page;
+use super::envelope::Outline;
+use super::json::RowDecoder;
+use super::record::{Halt, Place, cut};
+use super::scan::{Flaw, Scanner};
+use super::spec::DecodeSpec;
+use crate::error::{Error, ErrorKind, Result};
+use crate::position::Boundary;
+use crate::schema::{TableSchema, infer};
+
+/// Reads the pages of one partition, in order.
+#[derive(Debug)]
+pub struct Decoder {
+    outline: Outline,
+    setup: Setup,
+    rows: Option<Rows>,
+}
+
+/// What rows are made from.
+#[derive(Debug)]
+pub(super) struct Setup {
+    pub(super) spec: DecodeSpec,
+    select: Option<Vec<String>>,
+    inferred: bool,
+}
+
+/// The columns, once they are known, and what fills them.
+#[derive(Debug)]
+pub(super) struct Rows {
+    full: TableSchema,
+    selected: TableSchema,
+    pub(super) decoder: RowDecoder,
+}
+
+impl Setup {
+    pub(super) fn new(spec: DecodeSpec, select: Option<Vec<String>>, inferred: bool) -> Self {
+        Self { spec, select, inferred }
+    }
+
+    /// Rows of a schema, projected.
+    pub(super) fn rows(&self, full: TableSchema) -> Result<Rows> {
+        let selected = match &self.select {
+            None => full.clone(),
+            Some(names) => full.project(names).map_err(|name| {
+                let said = format!("there is no column `{name}`; the columns are {}", full.names().join(", "));
+                Error::new(ErrorKind::Scan, said)
+            })?,
+        };
+        let decoder = RowDecoder::new(&self.spec, &full, &selected, self.inferred);
+        Ok(Rows { full, selected, decoder })
+    }
+
+    /// Rows of the schema that these records show.
+    pub(super) fn inferred_rows<'a>(&self, records: impl IntoIterator<Item = &'a str>) -> Result<Rows> {
+        self.rows(infer::infer(records, &self.spec.schema)?)
+    }
+}
+
+impl Rows {
+    /// The columns of the batches.
+    pub(super) fn schema(&self) -> &TableSchema {
+        &self.selected
+    }
+}
+
+impl Decoder {
+    /// A decoder of `schema`, or one that infers it from the first page with records (`None`); `select` names the
+    /// columns that are wanted. An unknown name is an error that names the columns there are; in an inferred schema
+    /// it can only be found when the schema is known.
+    pub fn new(spec: DecodeSpec, schema: Option<TableSchema>, select: Option<Vec<String>>) -> Result<Self> {
+        let outline = Outline::new(&spec);
+        let setup = Setup::new(spec, select, schema.is_none());
+        let rows = schema.map(|schema| setup.rows(schema)).transpose()?;
+        Ok(Self { outline, setup, rows })
+    }
+
+    /// The columns of the batches, once they are known.
+    pub fn schema(&self) -> Option<&TableSchema> {
+        self.rows.as_ref().map(Rows::schema)
+    }
+
+    /// Decodes the body of one good response. The boundary is told that a page begins and is shown every record.
+    ///
+    /// After an error the rows of that page are forgotten (the boundary has seen them) and the decoder can go on.
+    pub fn page(&mut self, status: u16, body: &[u8], boundary: &mut Boundary) -> Result<Page> {
+        let before = self.rows.as_ref().map(|rows| rows.full.clone());
+        let page = self.read(status, body, boundary);
+        if page.is_err() {
+            // Half a record may be in the builders.
+            self.rows = before.map(|full| self.setup.rows(full)).transpose()?;
+        }
+        page
+    }
+
+    fn read(&mut self, status: u16, body: &[u8], boundary: &mut Boundary) -> Result<Page> {
+        boundary.begin_page();
+        let text = text_of(body, 0)?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if status == 204 || text.trim_ascii().is_empty() {
+            return Ok(Page::default());
+        }
+        let Self { outline, setup, rows } = self;
+        let found = outline
+            .walk(text, setup.spec.paged, |scanner| {
+                let is_array = scanner.peek() == Some(b'[');
+                if rows.is_none() {
+                    *rows = first_rows(setup, scanner, is_array)?;
+                }
+                let Some(rows) = rows else {
+                    scanner.skip()?;
+                    return Ok(0);
+                };
+                if is_array {
+                    return rows.decoder.array(scanner, boundary);
+                }
+                rows.decoder.record(scanner, Place::Record(1), boundary)?;
+                Ok(1)
+            })
+            .map_err(|halt| stopped(halt, text, "the body"))?;
+        let said = found.judge(&setup.spec, status, text)?;
+        let mut page = Page { received: said.received, envelope: said.envelope, ..Page::default() };
+        if let Some(rows) = rows {
+            rows.decoder.end_batch()?;
+            page.batches = rows.decoder.take_batches(&mut page.counts);
+        }
+        if setup.spec.hash_content {
+            page.content = hash(said.content.as_bytes());
+        }
+        Ok(page)
+    }
+}
+
+/// Infers the columns from the records that are next, if there are any.
+fn first_rows(setup: &Setup, scanner: &Scanner<'_>, is_array: bool) -> Result<Option<Rows>, Halt> {
+    let raw = scanner.clone().value()?.raw;
+    if !is_array {
+        return Ok(Some(setup.inferred_rows([raw])?));
+    }
+    let records: Vec<&RawValue> = serde_json::from_str(raw)
+        .map_err(|error| Error::new(ErrorKind::Decode, format!("the records cannot be read: {error}")))?;
+    if records.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(setup.inferred_rows(records.into_iter().map(RawValue::get))?))
+}
+
+/// The text of a body; `base` is where it begins in the whole body.
+pub(super) fn text_of(body: &[u8], base: u64) -> Result<&str> {
+    simdutf8::basic::from_utf8(body).map_err(|_| {
+        let at = std::str::from_utf8(body).map_or_else(|error| error.valid_up_to(), str::len);
+        Error::new(ErrorKind::Decode, format!("the body is not valid UTF-8 at byte {}", base + at as u64))
+    })
+}
+
+/// The error of a walk that stopped.
+pub(super) fn stopped(halt: Halt, text: &str, what: &str) -> Error {
+    let Flaw { at, what: flaw } = match halt {
+        Halt::Error(error) => return error,
+        Halt::Flaw(flaw) => flaw,
+    };
+    let near = (at.saturating_sub(20)..=at).find_map(|from| text.get(from..)).unwrap_or_default();
+    let near = if near.is_empty() { String::new() } else { format!(", near {}", cut(near, 60)) };
+    Error::new(ErrorKind::Decode, format!("{what} is not JSON: {flaw} at byte {at}{near}"))
+}
+
+/// A fast hash of the record array, to tell whether two pages are the same (R15); never 0 for a text.
+fn hash(text: &[u8]) -> u128 {
+    const SEEDS: (u64, u64) = (0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93);
+    let mix = |a: u64, b: u64| {
+        let product = u128::from(a) * u128::from(b);
+        #[allow(clippy::cast_possible_truncation, reason = "the halves are what is wanted")]
+        let halves = (product as u64, (product >> 64) as u64);
+        halves.0 ^ halves.1
+    };
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |word, byte| word << 8 | u64::from(*byte));
+    let (mut left, mut right) = (SEEDS.0 ^ text.len() as u64, SEEDS.1);
+    let mut rest = text;
+    while let Some((sixteen, after)) = rest.split_first_chunk::<16>() {
+        let both = u128::from_le_bytes(*sixteen);
+        #[allow(clippy::cast_possible_truncation, reason = "the halves are what is wanted")]
+        let (a, b) = (both as u64, (both >> 64) as u64);
+        left = mix(left ^ a, SEEDS.1 ^ b.rotate_left(32)).wrapping_add(a);
+        right = mix(right ^ b, SEEDS.0 ^ a).wrapping_add(b);
+        rest = after;
+    }
+    let (low, high) = rest.split_at(rest.len().min(8));
+    left = mix(left ^ word(low), SEEDS.1);
+    right = mix(right ^ word(high), SEEDS.0 ^ left);
+    u128::from(left) << 64 | u128::from(right) | 1
+}

@@ -1,0 +1,145 @@
+//! Records of one schema become batches: the trie of its paths, the rows, and what the boundary says of them.
+
+use arrow_array::RecordBatch;
+
+use super::columns::Columns;
+use super::record::{Halt, Node, Place, Sink, Undeclared, Walk, Watch, Watched, cut};
+use super::scan::Scanner;
+use super::spec::DecodeSpec;
+use crate::counts::{Counts, Tally};
+use crate::error::{Error, ErrorKind, Result};
+use crate::position::{Boundary, Observed};
+use crate::schema::TableSchema;
+
+/// Reads records into batches.
+#[derive(Debug)]
+pub(crate) struct RowDecoder {
+    root: Node,
+    sink: Sink,
+    /// Records so far; the mark of the one at hand.
+    stamp: u64,
+    /// Which rows of the batch at hand stay; empty while all do.
+    keep: Vec<bool>,
+    batches: Vec<RecordBatch>,
+}
+
+impl RowDecoder {
+    /// Reads the columns of `selected`; `full` is the schema before any projection, `inferred` says that keys outside
+    /// it are to be counted.
+    pub(crate) fn new(spec: &DecodeSpec, full: &TableSchema, selected: &TableSchema, inferred: bool) -> Self {
+        let mut root = Node::default();
+        for path in full.columns.iter().map(|c| &c.path).chain(selected.rest.iter().flat_map(|rest| &rest.declared)) {
+            root.declare(path);
+        }
+        for (at, column) in selected.columns.iter().enumerate() {
+            root.read(&column.path, at);
+        }
+        let watched = [(&spec.timestamp, Watch::Timestamp), (&spec.identity, Watch::Identity), (&spec.line_error, Watch::Error)];
+        for (path, watch) in watched {
+            if let Some(path) = path {
+                root.watch(path, watch);
+            }
+        }
+        let undeclared = match (&selected.rest, inferred) {
+            (Some(_), _) => Undeclared::Keep,
+            // A rest column that is not selected was not asked for.
+            (None, true) if full.rest.is_none() => Undeclared::Count,
+            _ => Undeclared::Skip,
+        };
+        let sink = Sink {
+            columns: Columns::new(selected, spec.batch_rows),
+            on_mismatch: selected.on_mismatch,
+            undeclared,
+            rest: String::new(),
+            duplicate_keys: Tally::default(),
+            undeclared_keys: Tally::default(),
+        };
+        Self { root, sink, stamp: 0, keep: Vec::new(), batches: Vec::new() }
+    }
+
+    /// Reads the array that is next; says how many records it has.
+    pub(crate) fn array(&mut self, scanner: &mut Scanner<'_>, boundary: &mut Boundary) -> Result<u64, Halt> {
+        let mut records = 0;
+        let mut more = scanner.enter(b']')?;
+        while more {
+            records += 1;
+            self.record(scanner, Place::Record(records), boundary)?;
+            more = scanner.more(b']')?;
+        }
+        Ok(records)
+    }
+
+    /// Reads the record that is next.
+    #[inline]
+    pub(crate) fn record(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        place: Place,
+        boundary: &mut Boundary,
+    ) -> Result<(), Halt> {
+        let first = scanner.peek();
+        let start = scanner.at();
+        if first != Some(b'{') && !self.root.is_read() {
+            let token = scanner.value()?;
+            let said = format!("{place} is not an object: {}", cut(token.raw, 120));
+            return Err(Error::new(ErrorKind::Decode, said).into());
+        }
+        self.stamp += 1;
+        self.sink.rest.clear();
+        let keep = self.sink.undeclared != Undeclared::Skip;
+        let mut walk =
+            Walk { scanner, sink: &mut self.sink, watched: Watched::default(), stamp: self.stamp, place };
+        walk.value(&mut self.root, keep)?;
+        let watched = walk.watched;
+        if let Some(error) = watched.error {
+            return Err(Error::new(ErrorKind::Http, format!("{place}: the API says: {}", said(error))).into());
+        }
+        let Sink { columns, rest, .. } = &mut self.sink;
+        columns.end_row(Some(rest.as_str()).filter(|text| !matches!(*text, "" | "{}")));
+        if !boundary.is_idle() {
+            let record = scanner.since(start);
+            let stays = boundary.observe(Observed { timestamp: watched.timestamp, identity: watched.identity, record });
+            if !stays && self.keep.is_empty() {
+                self.keep.resize(self.sink.columns.rows() - 1, true);
+            }
+            if !stays || !self.keep.is_empty() {
+                self.keep.push(stays);
+            }
+        }
+        if self.sink.columns.is_full() {
+            self.end_batch()?;
+        }
+        Ok(())
+    }
+
+    /// Rows that are not in a finished batch.
+    pub(crate) fn pending(&self) -> usize {
+        self.sink.columns.rows()
+    }
+
+    /// The finished batches, without the rows that were dropped; the one at hand is not ended.
+    pub(crate) fn take_batches(&mut self, counts: &mut Counts) -> Vec<RecordBatch> {
+        self.sink.columns.report(counts);
+        counts.duplicate_keys.merge(std::mem::take(&mut self.sink.duplicate_keys));
+        counts.undeclared.merge(std::mem::take(&mut self.sink.undeclared_keys));
+        std::mem::take(&mut self.batches)
+    }
+
+    /// Ends the batch at hand, if it has rows.
+    pub(crate) fn end_batch(&mut self) -> Result<()> {
+        if self.sink.columns.rows() > 0 {
+            let keep = std::mem::take(&mut self.keep);
+            let batch = self.sink.columns.finish((!keep.is_empty()).then_some(keep))?;
+            if batch.num_rows() > 0 {
+                self.batches.push(batch);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A raw JSON value for a message: the text of a string, else the JSON, cut to a line.
+pub(super) fn said(raw: &str) -> String {
+    let text = serde_json::from_str::<String>(raw).unwrap_or_else(|_| raw.to_owned());
+    cut(&text, 300)
+}

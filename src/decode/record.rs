@@ -1,0 +1,433 @@
+//! One walk over a record's text: values of the wanted paths go straight into their columns, the rest is stepped over.
+//!
+//! The wanted paths are a trie. Each of its objects remembers which key followed which in the record before, so that
+//! a key is usually recognised by one comparison. Nothing is built for a field that nobody asked for.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use jsonptr::Pointer;
+
+use super::columns::Columns;
+use super::scan::{Flaw, Kind, Scanner, Token};
+use crate::config::OnMismatch;
+use crate::counts::Tally;
+use crate::error::{Error, ErrorKind};
+
+/// Why a walk stopped.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    /// The text is not JSON.
+    Flaw(Flaw),
+    /// The data cannot be used.
+    Error(Error),
+}
+
+impl From<Flaw> for Halt {
+    fn from(flaw: Flaw) -> Self {
+        Self::Flaw(flaw)
+    }
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Where a record stands, for messages; both count from one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The n-th record of its page.
+    Record(u64),
+    /// The n-th line of the body.
+    Line(u64),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Record(n) => write!(f, "record {n}"),
+            Self::Line(n) => write!(f, "line {n}"),
+        }
+    }
+}
+
+/// A value that is looked at besides the columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// `timestamp-path`.
+    Timestamp,
+    /// `dedup-key`.
+    Identity,
+    /// `error-path`, where every record could be an error (a streamed body).
+    Error,
+}
+
+/// The watched values of one record, as raw JSON texts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Watched<'a> {
+    pub timestamp: Option<&'a str>,
+    pub identity: Option<&'a str>,
+    pub error: Option<&'a str>,
+}
+
+/// What happens to keys that no declared path goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Undeclared {
+    /// They are left out, as declared.
+    Skip,
+    /// They are counted: the schema was inferred and has no room for them.
+    Count,
+    /// They go into the rest column.
+    Keep,
+}
+
+/// Where the values of the records go.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    pub columns: Columns,
+    pub on_mismatch: OnMismatch,
+    pub undeclared: Undeclared,
+    /// The rest text of the record at hand.
+    pub rest: String,
+    pub duplicate_keys: Tally,
+    pub undeclared_keys: Tally,
+}
+
+/// A place in a record that wanted paths go to or through.
+#[derive(Debug, Default)]
+pub(crate) struct Node {
+    keys: Keys,
+    children: Vec<Self>,
+    /// Children that are elements of an array.
+    items: Vec<(usize, usize)>,
+    columns: Vec<usize>,
+    watch: Vec<Watch>,
+    /// Whether a path of the table's columns (not only a watched one) goes here.
+    declared: bool,
+    /// Whether one of them ends here: then nothing inside is undeclared.
+    whole: bool,
+    /// The record in which it was last seen.
+    stamp: u64,
+}
+
+impl Node {
+    /// Marks the path as one of the table's columns, projected or not.
+    pub(crate) fn declare(&mut self, path: &Pointer) {
+        self.declared = true;
+        match path.split_front() {
+            Some((token, rest)) => self.child(&token.decoded()).declare(rest),
+            None => self.whole = true,
+        }
+    }
+
+    /// The value at `path` goes into a column.
+    pub(crate) fn read(&mut self, path: &Pointer, column: usize) {
+        self.reach(path).columns.push(column);
+    }
+
+    /// The value at `path` is watched.
+    pub(crate) fn watch(&mut self, path: &Pointer, watch: Watch) {
+        self.reach(path).watch.push(watch);
+    }
+
+    /// Whether somebody reads the value here as a whole.
+    pub(crate) fn is_read(&self) -> bool {
+        !self.columns.is_empty()
+    }
+
+    fn reach(&mut self, path: &Pointer) -> &mut Self {
+        match path.split_front() {
+            Some((token, rest)) => self.child(&token.decoded()).reach(rest),
+            None => self,
+        }
+    }
+
+    fn child(&mut self, name: &str) -> &mut Self {
+        let next = self.children.len();
+        let at = *self.keys.wanted.entry(name.to_owned()).or_insert(next);
+        if at == next {
+            self.children.push(Self::default());
+            if let Some(index) = array_index(name) {
+                self.items.push((index, at));
+            }
+        }
+        &mut self.children[at]
+    }
+
+    fn each_column_below(&self, visit: &mut impl FnMut(usize) -> Result<(), Error>) -> Result<(), Error> {
+        for child in &self.children {
+            for column in &child.columns {
+                visit(*column)?;
+            }
+            child.each_column_below(visit)?;
+        }
+        Ok(())
+    }
+}
+
+/// A pointer token that can be an array index.
+pub(super) fn array_index(token: &str) -> Option<usize> {
+    let canonical = token == "0" || !token.starts_with('0');
+    (canonical && token.bytes().all(|b| b.is_ascii_digit())).then(|| token.parse().ok()).flatten()
+}
+
+/// The keys of an object: which are wanted, and which followed which.
+#[derive(Debug, Default)]
+struct Keys {
+    wanted: HashMap<String, usize>,
+    known: Vec<Known>,
+    index: HashMap<Box<str>, usize>,
+    first: usize,
+}
+
+#[derive(Debug)]
+struct Known {
+    quoted: Box<str>,
+    child: Option<usize>,
+    next: usize,
+}
+
+/// Keys that are remembered per object; objects with data for keys stay bounded (R26).
+const KNOWN_MAX: usize = 4_096;
+const NOWHERE: usize = usize::MAX;
+
+impl Keys {
+    /// Consumes the next key. `last` is the known key before it.
+    #[inline]
+    fn next(&mut self, last: &mut usize, scanner: &mut Scanner<'_>) -> Result<Option<usize>, Flaw> {
+        let guess = self.known.get(*last).map_or(self.first, |known| known.next);
+        if let Some(known) = self.known.get(guess)
+            && scanner.take_key(&known.quoted)
+        {
+            *last = guess;
+            return Ok(known.child);
+        }
+        self.look_up(last, scanner)
+    }
+
+    #[cold]
+    fn look_up(&mut self, last: &mut usize, scanner: &mut Scanner<'_>) -> Result<Option<usize>, Flaw> {
+        let key = scanner.key()?;
+        let (at, child) = match self.index.get(key.raw) {
+            Some(at) => (*at, self.known.get(*at).and_then(|known| known.child)),
+            None => {
+                let child = key.text().and_then(|name| self.wanted.get(name.as_ref()).copied());
+                if self.known.len() == KNOWN_MAX {
+                    *last = NOWHERE;
+                    return Ok(child);
+                }
+                self.index.insert(key.raw.into(), self.known.len());
+                self.known.push(Known { quoted: key.raw.into(), child, next: NOWHERE });
+                (self.known.len() - 1, child)
+            }
+        };
+        match self.known.get_mut(*last) {
+            Some(before) => before.next = at,
+            None => self.first = at,
+        }
+        *last = at;
+        Ok(child)
+    }
+}
+
+/// A walk over one record.
+pub(crate) struct Walk<'w, 'a> {
+    pub scanner: &'w mut Scanner<'a>,
+    pub sink: &'w mut Sink,
+    pub watched: Watched<'a>,
+    pub stamp: u64,
+    pub place: Place,
+}
+
+impl<'a> Walk<'_, 'a> {
+    /// Reads the value at a node. `keep` says whether undeclared keys inside are of interest.
+    #[inline]
+    pub(crate) fn value(&mut self, node: &mut Node, keep: bool) -> Result<(), Halt> {
+        if node.children.is_empty() {
+            let token = self.scanner.value()?;
+            return self.take(node, &token);
+        }
+        self.inner(node, keep)
+    }
+
+    fn inner(&mut self, node: &mut Node, keep: bool) -> Result<(), Halt> {
+        let first = self.scanner.peek();
+        let start = self.scanner.at();
+        let kind = match first {
+            Some(b'{') => {
+                self.object(node, keep && !node.whole)?;
+                Kind::Object
+            }
+            Some(b'[') if !node.items.is_empty() => {
+                self.array(node)?;
+                self.keep_raw(start, keep && !node.whole);
+                Kind::Array
+            }
+            _ => {
+                let token = self.scanner.value()?;
+                if token.kind != Kind::Null {
+                    node.each_column_below(&mut |column| {
+                        if self.sink.columns.push_mismatch(column, token.raw) { Ok(()) } else { self.mismatch(column, token.raw) }
+                    })?;
+                    self.keep_raw(start, keep && !node.whole);
+                }
+                token.kind
+            }
+        };
+        if node.columns.is_empty() && node.watch.is_empty() {
+            return Ok(());
+        }
+        let token = Token { kind, raw: self.scanner.since(start) };
+        self.take(node, &token)
+    }
+
+    fn object(&mut self, node: &mut Node, keep: bool) -> Result<(), Halt> {
+        let rest = keep && self.sink.undeclared == Undeclared::Keep;
+        if rest {
+            self.sink.rest.push('{');
+        }
+        let mut last = NOWHERE;
+        let mut more = self.scanner.enter(b'}')?;
+        while more {
+            self.scanner.peek();
+            let start = self.scanner.at();
+            let child = node.keys.next(&mut last, self.scanner)?;
+            let end = self.scanner.at();
+            self.scanner.colon()?;
+            match child.and_then(|at| node.children.get_mut(at)) {
+                Some(child) if child.stamp == self.stamp => {
+                    let (key, place) = (self.scanner.again_at(end).since(start), self.place);
+                    self.sink.duplicate_keys.add(|| format!("key `{}` in {place}", key.trim_matches('"')));
+                    self.scanner.skip()?;
+                }
+                Some(child) => {
+                    child.stamp = self.stamp;
+                    if keep {
+                        self.kept_member(child, start, end)?;
+                    } else {
+                        self.value(child, false)?;
+                    }
+                }
+                None if keep => {
+                    self.undeclared(start, end, |walk| Ok(walk.scanner.skip()?))?;
+                }
+                None => self.scanner.skip()?,
+            }
+            more = self.scanner.more(b'}')?;
+        }
+        if rest {
+            self.sink.rest.push('}');
+        }
+        Ok(())
+    }
+
+    /// A member on a wanted path, while undeclared keys are of interest.
+    fn kept_member(&mut self, child: &mut Node, start: usize, end: usize) -> Result<(), Halt> {
+        if !child.declared {
+            return self.undeclared(start, end, |walk| walk.value(child, false));
+        }
+        if child.children.is_empty() || self.sink.undeclared != Undeclared::Keep {
+            return self.value(child, true);
+        }
+        let before = self.sink.rest.len();
+        self.open_member(start, end);
+        let open = self.sink.rest.len();
+        self.value(child, true)?;
+        if matches!(self.sink.rest.get(open..), Some("" | "{}")) {
+            self.sink.rest.truncate(before);
+        }
+        Ok(())
+    }
+
+    /// A member that no column reads: counted or kept; `step` reads over its value.
+    fn undeclared(
+        &mut self,
+        start: usize,
+        end: usize,
+        step: impl FnOnce(&mut Self) -> Result<(), Halt>,
+    ) -> Result<(), Halt> {
+        if self.sink.undeclared != Undeclared::Keep {
+            let (key, place) = (self.scanner.again_at(end).since(start), self.place);
+            self.sink.undeclared_keys.add(|| format!("key `{}` in {place}", key.trim_matches('"')));
+            return step(self);
+        }
+        self.open_member(start, end);
+        self.scanner.peek();
+        let value = self.scanner.at();
+        step(self)?;
+        self.keep_raw(value, true);
+        Ok(())
+    }
+
+    fn open_member(&mut self, start: usize, end: usize) {
+        let key = self.scanner.again_at(end).since(start);
+        if !self.sink.rest.ends_with('{') {
+            self.sink.rest.push(',');
+        }
+        self.sink.rest.push_str(key);
+        self.sink.rest.push(':');
+    }
+
+    fn keep_raw(&mut self, start: usize, keep: bool) {
+        if keep && self.sink.undeclared == Undeclared::Keep {
+            self.sink.rest.push_str(self.scanner.since(start));
+        }
+    }
+
+    fn array(&mut self, node: &mut Node) -> Result<(), Halt> {
+        let mut more = self.scanner.enter(b']')?;
+        let mut index = 0;
+        while more {
+            let child = node.items.iter().find(|(item, _)| *item == index).map(|(_, at)| *at);
+            match child.and_then(|at| node.children.get_mut(at)) {
+                Some(child) => self.value(child, false)?,
+                None => self.scanner.skip()?,
+            }
+            index += 1;
+            more = self.scanner.more(b']')?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn take(&mut self, node: &Node, token: &Token<'a>) -> Result<(), Halt> {
+        for column in &node.columns {
+            if !self.sink.columns.push(*column, token) {
+                self.mismatch(*column, token.raw)?;
+            }
+        }
+        for watch in &node.watch {
+            match watch {
+                Watch::Timestamp => self.watched.timestamp = Some(token.raw),
+                Watch::Identity => self.watched.identity = Some(token.raw),
+                Watch::Error => self.watched.error = Some(token.raw).filter(|_| token.kind != Kind::Null),
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn mismatch(&self, column: usize, raw: &str) -> Result<(), Error> {
+        if self.sink.on_mismatch == OnMismatch::Null {
+            return Ok(());
+        }
+        let (name, data_type) = self.sink.columns.describe(column);
+        let said = format!(
+            "{}, column `{name}`: {} is not {data_type}; declare another type, or set schema.on-mismatch = null to \
+             read such values as NULL",
+            self.place,
+            cut(raw, 120)
+        );
+        Err(Error::new(ErrorKind::Decode, said))
+    }
+}
+
+/// The first `max` characters of a text.
+pub(super) fn cut(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text.to_owned(),
+    }
+}
