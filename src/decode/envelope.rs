@@ -38,7 +38,10 @@ enum Records {
     /// Neither an array nor what may stand for one.
     Other,
     Null,
-    Read { count: u64, range: Range<usize> },
+    Read {
+        count: u64,
+        range: Range<usize>,
+    },
 }
 
 /// What a walk found.
@@ -202,7 +205,8 @@ impl Outline {
                     scanner.colon()?;
                     match child.and_then(|at| Some((self.children.get(at)?, seen.get_mut(at)?))) {
                         Some((_, true)) => {
-                            let said = format!("the key `{name}` stands twice in the page: it is not clear which counts");
+                            let said =
+                                format!("the key `{name}` stands twice in the page: it is not clear which counts");
                             return Err(Error::new(ErrorKind::Decode, said).into());
                         }
                         Some(((_, child), seen)) => {
@@ -277,7 +281,8 @@ impl<'a> Found<'a> {
 }
 
 fn no_array(at: &str, key: &str, status: u16, text: &str) -> Error {
-    let said = format!("no record array at {at} (HTTP status {status}, {key}); the body begins: {}", cut(text.trim(), 200));
+    let said =
+        format!("no record array at {at} (HTTP status {status}, {key}); the body begins: {}", cut(text.trim(), 200));
     Error::new(ErrorKind::Decode, said)
 }
 

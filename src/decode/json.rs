@@ -34,7 +34,8 @@ impl RowDecoder {
         for (at, column) in selected.columns.iter().enumerate() {
             root.read(&column.path, at);
         }
-        let watched = [(&spec.timestamp, Watch::Timestamp), (&spec.identity, Watch::Identity), (&spec.line_error, Watch::Error)];
+        let watched =
+            [(&spec.timestamp, Watch::Timestamp), (&spec.identity, Watch::Identity), (&spec.line_error, Watch::Error)];
         for (path, watch) in watched {
             if let Some(path) = path {
                 root.watch(path, watch);
@@ -87,8 +88,7 @@ impl RowDecoder {
         self.stamp += 1;
         self.sink.rest.clear();
         let keep = self.sink.undeclared != Undeclared::Skip;
-        let mut walk =
-            Walk { scanner, sink: &mut self.sink, watched: Watched::default(), stamp: self.stamp, place };
+        let mut walk = Walk { scanner, sink: &mut self.sink, watched: Watched::default(), stamp: self.stamp, place };
         walk.value(&mut self.root, keep)?;
         let watched = walk.watched;
         if let Some(error) = watched.error {

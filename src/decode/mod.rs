@@ -1,12 +1,14 @@
 //! One response becomes one page: batches, raw count, envelope values, positions.
 //!
 //! A body is read in one pass: the envelope is walked, and where the record array stands the records go value by
-//! value from their own text into Arrow builders. See [`Decoder`] for whole documents.
+//! value from their own text into Arrow builders. See [`Decoder`] for whole documents and
+//! [`LineDecoder`] for streamed lines.
 
 mod columns;
 mod decoder;
 mod envelope;
 mod json;
+mod ndjson;
 mod record;
 mod scan;
 mod spec;
@@ -17,6 +19,7 @@ use arrow_array::RecordBatch;
 use crate::counts::Counts;
 
 pub use decoder::Decoder;
+pub use ndjson::LineDecoder;
 pub use spec::DecodeSpec;
 
 /// A scalar of the envelope, as the paginator reads it.
@@ -71,3 +74,6 @@ impl Page {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 }
+
+#[cfg(test)]
+mod tests;

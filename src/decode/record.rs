@@ -269,7 +269,11 @@ impl<'a> Walk<'_, 'a> {
                 let token = self.scanner.value()?;
                 if token.kind != Kind::Null {
                     node.each_column_below(&mut |column| {
-                        if self.sink.columns.push_mismatch(column, token.raw) { Ok(()) } else { self.mismatch(column, token.raw) }
+                        if self.sink.columns.push_mismatch(column, token.raw) {
+                            Ok(())
+                        } else {
+                            self.mismatch(column, token.raw)
+                        }
                     })?;
                     self.keep_raw(start, keep && !node.whole);
                 }

@@ -1,0 +1,628 @@
+//! What whole pages become: R14, R16, R24 and R26 through the front door.
+
+use std::fmt::Write as _;
+
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int64Type};
+use jsonptr::PointerBuf;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::config::{ColumnType, OnMismatch, SchemaConfig, SchemaMode};
+use crate::error::{ErrorKind, Result};
+use crate::position::{Boundary, BoundaryPolicy, Seen, TimestampFormat};
+use crate::schema::{Column, RestColumn, TableSchema};
+
+fn ptr(text: &str) -> PointerBuf {
+    PointerBuf::parse(text).unwrap()
+}
+
+fn spec(data: &str) -> DecodeSpec {
+    DecodeSpec {
+        data: (!data.is_empty()).then(|| ptr(data)),
+        results: None,
+        error: None,
+        next: None,
+        total: None,
+        has_more: None,
+        token: None,
+        timestamp: None,
+        identity: None,
+        line_error: None,
+        paged: true,
+        hash_content: false,
+        batch_rows: 1_000,
+        schema: SchemaConfig {
+            mode: SchemaMode::Infer,
+            flatten_depth: 2,
+            on_mismatch: OnMismatch::Fail,
+            rest_column: None,
+            batch_rows: 1_000,
+        },
+    }
+}
+
+fn schema(columns: &[(&str, &str, ColumnType)]) -> TableSchema {
+    let columns = columns.iter().map(|(name, path, data_type)| Column {
+        name: (*name).to_owned(),
+        path: ptr(path),
+        data_type: *data_type,
+        format: None,
+    });
+    TableSchema { columns: columns.collect(), rest: None, on_mismatch: OnMismatch::Null }
+}
+
+fn with_rest(mut schema: TableSchema) -> TableSchema {
+    let declared = schema.columns.iter().map(|c| c.path.clone()).collect();
+    schema.rest = Some(RestColumn { name: "rest".into(), declared });
+    schema
+}
+
+fn ids() -> TableSchema {
+    schema(&[("id", "/id", ColumnType::Int64)])
+}
+
+fn idle() -> Boundary {
+    let policy =
+        BoundaryPolicy { format: None, stored: None, lag: std::time::Duration::ZERO, not_after: None, dedup: false };
+    Boundary::new(policy, Seen::default())
+}
+
+fn decoded(spec: DecodeSpec, schema: TableSchema, body: &str) -> Result<Page> {
+    Decoder::new(spec, Some(schema), None)?.page(200, body.as_bytes(), &mut idle())
+}
+
+fn refused(spec: DecodeSpec, schema: TableSchema, body: &str) -> (ErrorKind, String) {
+    let error = decoded(spec, schema, body).unwrap_err();
+    (error.kind(), error.to_string())
+}
+
+/// The rows as text: `id=1 name=x; id=2 name=-`.
+fn shown(page: &Page) -> String {
+    let mut out = String::new();
+    for batch in &page.batches {
+        for row in 0..batch.num_rows() {
+            if !out.is_empty() {
+                out.push_str("; ");
+            }
+            out.push_str(&row_of(batch, row));
+        }
+    }
+    out
+}
+
+fn row_of(batch: &RecordBatch, row: usize) -> String {
+    let mut out = String::new();
+    for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
+        let gap = if out.is_empty() { "" } else { " " };
+        let value = if array.is_null(row) {
+            "-".to_owned()
+        } else if let Some(texts) = array.as_string_opt::<i32>() {
+            texts.value(row).to_owned()
+        } else if let Some(ints) = array.as_primitive_opt::<Int64Type>() {
+            ints.value(row).to_string()
+        } else if let Some(floats) = array.as_primitive_opt::<Float64Type>() {
+            floats.value(row).to_string()
+        } else {
+            array.as_boolean_opt().map_or_else(|| "?".into(), |b| b.value(row).to_string())
+        };
+        let _ = write!(out, "{gap}{}={value}", field.name());
+    }
+    out
+}
+
+#[test]
+fn r16_null_empty_and_204_are_empty_pages() {
+    for body in [r#"{"items":null}"#, r#"{"items":[]}"#, "", " \n", "\u{feff}"] {
+        let page = decoded(spec("/items"), ids(), body).unwrap();
+        assert_eq!((page.received, page.batches.len()), (0, 0), "{body}");
+    }
+    let mut decoder = Decoder::new(spec("/items"), Some(ids()), None).unwrap();
+    assert!(decoder.page(204, b"whatever", &mut idle()).unwrap().batches.is_empty());
+}
+
+#[test]
+fn r16_a_missing_array_is_an_error_with_path_status_and_body() {
+    for body in [
+        r#"{"error":{"message":"quotaexceeded"}}"#,
+        r#"{"items":"quotaexceeded"}"#,
+        r#"{"items":{"quotaexceeded":1}}"#,
+        r#"{"items":7,"quotaexceeded":0}"#,
+        r#"{"items":true,"quotaexceeded":0}"#,
+    ] {
+        let (kind, said) = refused(spec("/items"), ids(), body);
+        assert_eq!(kind, ErrorKind::Decode);
+        assert!(["/items", "200", "quotaexceeded"].iter().all(|part| said.contains(part)), "{said}");
+    }
+    let (_, said) = refused(spec(""), ids(), r#"{"message":"no"}"#);
+    assert!(said.contains("the document"), "{said}");
+}
+
+#[test]
+fn r16_without_paging_an_object_is_one_record() {
+    let single = |data| DecodeSpec { paged: false, ..spec(data) };
+    assert_eq!(shown(&decoded(single(""), ids(), r#"{"id":7}"#).unwrap()), "id=7");
+    assert_eq!(shown(&decoded(single("/a"), ids(), r#"{"a":{"id":7}}"#).unwrap()), "id=7");
+    assert_eq!(shown(&decoded(single(""), ids(), r#"[{"id":7}]"#).unwrap()), "id=7");
+    let with_error = DecodeSpec { error: Some(ptr("/error")), ..single("") };
+    assert_eq!(shown(&decoded(with_error.clone(), ids(), r#"{"id":7}"#).unwrap()), "id=7");
+    assert_eq!(refused(with_error, ids(), r#"{"id":7,"error":"x"}"#).0, ErrorKind::Http);
+}
+
+#[test]
+fn r16_the_error_path_comes_before_everything_else() {
+    let spec = DecodeSpec { error: Some(ptr("/warning/text")), ..spec("/items") };
+    let strict = TableSchema { on_mismatch: OnMismatch::Fail, ..ids() };
+    for body in [
+        r#"{"items":[{"id":3}],"warning":{"text":"partial\nresult"}}"#,
+        r#"{"warning":{"text":"partial\nresult"}}"#,
+        r#"{"items":[{"id":"x"}],"warning":{"text":"partial\nresult"}}"#,
+        r#"{"items":[5],"warning":{"text":"partial\nresult"}}"#,
+    ] {
+        let (kind, said) = refused(spec.clone(), strict.clone(), body);
+        assert_eq!(kind, ErrorKind::Http, "{said}");
+        assert!(said.contains("partial\nresult"), "{said}");
+    }
+    for body in [r#"{"items":[{"id":3}],"warning":null}"#, r#"{"items":[{"id":3}],"warning":{"text":null}}"#] {
+        assert_eq!(shown(&decoded(spec.clone(), ids(), body).unwrap()), "id=3");
+    }
+}
+
+#[test]
+fn r14_the_envelope_is_read_around_the_records() {
+    let spec = DecodeSpec {
+        next: Some(ptr("/meta/next")),
+        total: Some(ptr("/meta/total")),
+        has_more: Some(ptr("/more")),
+        token: Some(ptr("/links/1/token")),
+        results: Some(ptr("/all")),
+        ..spec("/meta/rows")
+    };
+    let body = r#"{"meta":{"total":12345678901234567890123,"rows":[{"id":1}],"next":"a\"b"},"all":[1,{},3],
+        "links":[{"token":0},{"token":false}],"more":[1]}"#;
+    let page = decoded(spec.clone(), ids(), body).unwrap();
+    assert_eq!(page.received, 3);
+    assert_eq!(page.envelope.next, Scalar::Text("a\"b".into()));
+    assert_eq!(page.envelope.total, Scalar::Number("12345678901234567890123".into()));
+    assert_eq!(page.envelope.token, Scalar::Bool(false));
+    assert_eq!(page.envelope.has_more, Scalar::Structure("[1]".into()));
+    let page = decoded(spec.clone(), ids(), r#"{"meta":{"rows":[{"id":1}],"next":null},"all":null}"#).unwrap();
+    assert_eq!((page.received, page.envelope), (0, Envelope::default()));
+    let (kind, said) = refused(spec, ids(), r#"{"meta":{"rows":[{"id":1}]}}"#);
+    assert!(kind == ErrorKind::Decode && said.contains("/all"), "{said}");
+}
+
+#[test]
+fn r14_results_and_envelope_values_may_stand_inside_the_record_array() {
+    let spec = DecodeSpec { next: Some(ptr("/items/1/id")), results: Some(ptr("/items")), ..spec("/items") };
+    let page = decoded(spec, ids(), r#"{"items":[{"id":1},{"id":2}]}"#).unwrap();
+    assert_eq!((page.received, page.envelope.next), (2, Scalar::Number("2".into())));
+}
+
+#[test]
+fn r16_an_ambiguous_or_broken_document_is_an_error() {
+    let spec = DecodeSpec { next: Some(ptr("/next")), ..spec("/items") };
+    for (body, part) in [
+        (r#"{"items":[],"items":[{"id":1}]}"#, "twice"),
+        (r#"{"items":[],"next":1,"n\u0065xt":2}"#, "twice"),
+        (r#"{"items":[{"id":1}]} x"#, "after the end"),
+        (r#"{"items":[{"id":1}"#, "not JSON"),
+        (r#"{"items":[{"id":1,}]}"#, "byte 18"),
+        (r#"{"items":[{"id":01}]}"#, "not JSON"),
+        (r#"{"items":[],"next":"\ud800"}"#, "surrogate"),
+        ("<html>", "not JSON"),
+    ] {
+        let (kind, said) = refused(spec.clone(), ids(), body);
+        assert!(kind == ErrorKind::Decode && said.contains(part), "{said}");
+    }
+}
+
+#[test]
+fn r24_invalid_utf_8_is_an_error_with_its_place() {
+    let mut decoder = Decoder::new(spec("/items"), Some(ids()), None).unwrap();
+    let error = decoder.page(200, b"{\"items\":[{\"id\":1,\"skip\":\"a\xff\"}]}", &mut idle()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Decode);
+    assert!(error.to_string().contains("UTF-8 at byte 27"), "{error}");
+}
+
+#[test]
+fn r24_a_byte_order_mark_is_skipped() {
+    assert_eq!(shown(&decoded(spec("/items"), ids(), "\u{feff}{\"items\":[{\"id\":1}]}").unwrap()), "id=1");
+}
+
+#[test]
+fn r24_one_reading_or_null_and_both_are_counted() {
+    let columns = schema(&[
+        ("id", "/id", ColumnType::Int64),
+        ("n", "/n", ColumnType::Int64),
+        ("f", "/f", ColumnType::Float64),
+        ("b", "/b", ColumnType::Boolean),
+        ("s", "/s", ColumnType::String),
+    ]);
+    let body = r#"[{"id":1,"n":3.0,"f":1.5,"b":"TRUE"},{"id":2,"n":"5","f":"2.5","s":1.10},
+        {"id":3,"n":4.2,"f":"NaN","b":1},{"id":4,"n":9223372036854775808,"f":7,"s":{"a": 1}},{"id":null}]"#;
+    let page = decoded(spec(""), columns.clone(), body).unwrap();
+    assert_eq!(
+        shown(&page),
+        "id=1 n=3 f=1.5 b=true s=-; id=2 n=5 f=2.5 b=- s=1.10; id=3 n=- f=- b=- s=-; id=4 n=- f=7 b=- s={\"a\": 1}; \
+         id=- n=- f=- b=- s=-"
+    );
+    assert_eq!(page.counts.converted["n"].count, 2);
+    assert_eq!(page.counts.converted["s"].first.as_deref(), Some("1.10"));
+    assert_eq!(page.counts.nulled["n"], crate::counts::Tally { count: 2, first: Some("4.2".into()) });
+    assert_eq!(page.counts.nulled["f"].first.as_deref(), Some("\"NaN\""));
+    assert_eq!(page.counts.nulled.len(), 3);
+    let (kind, said) = refused(spec(""), TableSchema { on_mismatch: OnMismatch::Fail, ..columns }, body);
+    assert_eq!(kind, ErrorKind::Decode);
+    assert!(said.contains("record 3, column `n`: 4.2 is not int64"), "{said}");
+}
+
+#[test]
+fn r24_duplicate_keys_are_counted_and_the_first_wins() {
+    let page = decoded(spec("/items"), ids(), r#"{"items":[{"id":1},{"id":2,"x":0,"x":1,"i\u0064":"3"}]}"#).unwrap();
+    assert_eq!(shown(&page), "id=1; id=2");
+    assert_eq!(page.counts.duplicate_keys.count, 1);
+    let page = decoded(spec(""), ids(), r#"[{"id":1},{"id":2,"id":3}]"#).unwrap();
+    assert_eq!(page.counts.duplicate_keys.first.as_deref(), Some("key `id` in record 2"));
+    assert!(page.counts.nulled.is_empty());
+}
+
+#[test]
+fn r24_nested_paths_and_what_stands_in_their_way() {
+    let columns = schema(&[
+        ("name", "/user/name", ColumnType::String),
+        ("first", "/tags/0", ColumnType::String),
+        ("user", "/user", ColumnType::Json),
+        ("slash", "/a~1b", ColumnType::Int64),
+    ]);
+    let body = r#"[{"user":{"name":"x","n":1},"tags":["a","b"],"a/b":1},{"user":null,"tags":[]},
+        {"user":"text","tags":{"0":"zero"}},{}]"#;
+    let page = decoded(spec(""), columns, body).unwrap();
+    assert_eq!(
+        shown(&page),
+        "name=x first=a user={\"name\":\"x\",\"n\":1} slash=1; name=- first=- user=- slash=-; \
+         name=- first=zero user=\"text\" slash=-; name=- first=- user=- slash=-"
+    );
+    assert_eq!(page.counts.nulled["name"].first.as_deref(), Some("\"text\""));
+    assert_eq!(page.counts.nulled.len(), 1, "null and missing parents are no mismatch");
+}
+
+#[test]
+fn r24_records_that_are_no_objects_are_never_rows_of_nulls() {
+    for record in ["5", "null", "\"x\"", "[{\"id\":1}]"] {
+        let (kind, said) = refused(spec(""), ids(), &format!("[{{\"id\":1}},{record}]"));
+        assert_eq!(kind, ErrorKind::Decode);
+        assert!(said.contains(&format!("record 2 is not an object: {record}")), "{said}");
+    }
+    let variant = schema(&[("value", "", ColumnType::Json)]);
+    let page = decoded(spec(""), variant, r#"[{"id": 1},5,null,[2]]"#).unwrap();
+    assert_eq!(shown(&page), "value={\"id\": 1}; value=5; value=-; value=[2]");
+}
+
+#[test]
+fn r24_the_rest_column_keeps_what_no_column_reads() {
+    let columns = with_rest(schema(&[("b", "/a/b", ColumnType::Int64), ("id", "/id", ColumnType::Int64)]));
+    let body = r#"[{"id":1,"a":{"b":1,"c":2,"d":{"e":[1, 2]}},"x\"y":null},{"id":2,"a":{"b":1}},
+        {"a":"text","z":1.10},{"a":null,"id":3}]"#;
+    let page = decoded(spec(""), columns.clone(), body).unwrap();
+    assert_eq!(
+        shown(&page),
+        r#"b=1 id=1 rest={"a":{"c":2,"d":{"e":[1, 2]}},"x\"y":null}; b=1 id=2 rest=-; b=- id=- rest={"a":"text","z":1.10}; b=- id=3 rest=-"#
+    );
+    let select = Some(vec!["rest".to_owned()]);
+    let mut decoder = Decoder::new(spec(""), Some(columns), select).unwrap();
+    let page = decoder.page(200, br#"[{"id":1,"a":{"b":1},"c":1}]"#, &mut idle()).unwrap();
+    assert_eq!(shown(&page), r#"rest={"c":1}"#, "what is declared but not selected is not the rest");
+}
+
+#[test]
+fn r24_a_watched_path_that_is_no_column_is_part_of_the_rest() {
+    let spec = DecodeSpec { timestamp: Some(ptr("/meta/ts")), ..spec("") };
+    let page = decoded(spec, with_rest(ids()), r#"[{"id":1,"meta":{"ts":"t","u":1}}]"#).unwrap();
+    assert_eq!(shown(&page), r#"id=1 rest={"meta":{"ts":"t","u":1}}"#);
+}
+
+#[test]
+fn r24_an_unknown_column_is_named_with_the_valid_ones() {
+    let error = Decoder::new(spec(""), Some(ids()), Some(vec!["nope".into()])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Scan);
+    assert!(error.to_string().contains("nope") && error.to_string().contains("id"), "{error}");
+    let mut decoder = Decoder::new(spec(""), None, Some(vec!["nope".into()])).unwrap();
+    assert_eq!(decoder.page(200, br#"[{"id":1}]"#, &mut idle()).unwrap_err().kind(), ErrorKind::Scan);
+}
+
+#[test]
+fn r24_columns_are_inferred_from_the_first_page_with_records() {
+    let mut decoder = Decoder::new(spec("/items"), None, None).unwrap();
+    assert_eq!(decoder.page(200, br#"{"items":[]}"#, &mut idle()).unwrap().received, 0);
+    assert!(decoder.schema().is_none());
+    let first =
+        br#"{"items":[{"id":9007199254740993,"user":{"name":"x"},"tags":[1, "b"]},{"id":9223372036854775807}]}"#;
+    let page = decoder.page(200, first, &mut idle()).unwrap();
+    assert_eq!(
+        shown(&page),
+        "id=9007199254740993 user_name=x tags=[1, \"b\"]; id=9223372036854775807 user_name=- tags=-"
+    );
+    let late = br#"{"items":[{"id":1,"late":1,"user":{"more":2}},{"late":3}]}"#;
+    let page = decoder.page(200, late, &mut idle()).unwrap();
+    assert_eq!(shown(&page), "id=1 user_name=- tags=-; id=- user_name=- tags=-");
+    assert_eq!(page.counts.undeclared.count, 3);
+    assert_eq!(page.counts.undeclared.first.as_deref(), Some("key `late` in record 1"));
+    let error = decoder.page(200, br#"{"items":[{"id":1},{"id":"x"}]}"#, &mut idle()).unwrap_err();
+    assert!(error.to_string().contains("record 2, column `id`"), "an inferred column fails: {error}");
+    let page = decoder.page(200, br#"{"items":[{"id":4}]}"#, &mut idle()).unwrap();
+    assert_eq!(shown(&page), "id=4 user_name=- tags=-", "nothing of the failed page is left");
+}
+
+#[test]
+fn r24_fields_left_out_by_a_projection_are_no_loss() {
+    let mut decoder = Decoder::new(spec(""), None, Some(vec!["b".into()])).unwrap();
+    let page = decoder.page(200, br#"[{"a":1,"b":2,"c":{"d":1}}]"#, &mut idle()).unwrap();
+    assert_eq!((shown(&page).as_str(), page.counts.undeclared.count), ("b=2", 0));
+}
+
+#[test]
+fn r26_batches_have_at_most_batch_rows() {
+    let spec = DecodeSpec { batch_rows: 2, ..spec("") };
+    let page = decoded(spec, ids(), r#"[{"id":1},{"id":2},{"id":3},{"id":4},{"id":5}]"#).unwrap();
+    assert_eq!(page.batches.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2, 2, 1]);
+    assert_eq!((page.rows(), page.received), (5, 5));
+}
+
+#[test]
+fn r26_deep_nesting_is_an_error_and_not_a_crash() {
+    let deep = format!("[{{\"id\":1,\"x\":{}{}}}]", "[".repeat(100_000), "]".repeat(100_000));
+    let (kind, said) = refused(spec(""), ids(), &deep);
+    assert!(kind == ErrorKind::Decode && said.contains("nested deeper"), "{said}");
+    let mut decoder = Decoder::new(spec(""), None, None).unwrap();
+    assert!(decoder.page(200, deep.as_bytes(), &mut idle()).is_err());
+}
+
+#[test]
+fn r03_rows_that_the_boundary_knows_are_dropped() {
+    let policy = BoundaryPolicy {
+        format: Some(TimestampFormat::Rfc3339),
+        stored: TimestampFormat::Rfc3339.parse("2026-01-02T00:00:00Z"),
+        lag: std::time::Duration::ZERO,
+        not_after: None,
+        dedup: true,
+    };
+    let spec =
+        DecodeSpec { timestamp: Some(ptr("/ts")), identity: Some(ptr("/key/id")), batch_rows: 2, ..spec("/items") };
+    let mut first = Boundary::new(policy.clone(), Seen::default());
+    let body = br#"{"items":[{"id":1,"key":{"id":"a"},"ts":"2026-01-02T00:00:00Z"}]}"#;
+    let mut decoder = Decoder::new(spec.clone(), Some(ids()), None).unwrap();
+    decoder.page(200, body, &mut first).unwrap();
+    let mut second = Boundary::new(policy, first.finish().seen);
+    let body = br#"{"items":[{"id":2,"key":{"id":"b"},"ts":"2026-01-02T00:00:00Z"},
+        {"id":1,"key":{"id":"a"},"ts":"2026-01-02T00:00:00Z"},{"id":3,"ts":null},{"id":4,"key":{"id":"d"}}]}"#;
+    let page = decoder.page(200, body, &mut second).unwrap();
+    assert_eq!((shown(&page).as_str(), page.received), ("id=2; id=3; id=4", 4));
+    assert_eq!(second.duplicates_dropped(), 1);
+    assert_eq!(second.without_position().0, 2);
+    assert_eq!(second.best(), Some("2026-01-02T00:00:00Z"));
+}
+
+#[test]
+fn r15_pages_with_the_same_records_have_the_same_content() {
+    let spec = DecodeSpec { hash_content: true, ..spec("/items") };
+    let content = |body: &str| decoded(spec.clone(), ids(), body).unwrap().content;
+    let one = content(r#"{"items":[{"id":1}],"offset":0}"#);
+    assert_eq!(one, content(r#"{"offset":100,"items":[{"id":1}]}"#));
+    assert_ne!(one, content(r#"{"items":[{"id":2}],"offset":0}"#));
+    assert_ne!(one, content(r#"{"items":[{"id":1},{"id":1}],"offset":0}"#));
+}
+
+fn lines(chunks: &[&[u8]], schema: Option<TableSchema>, spec: DecodeSpec) -> Result<Vec<Page>> {
+    let mut decoder = LineDecoder::new(spec, schema, None, 100)?;
+    let mut boundary = idle();
+    let mut pages = Vec::new();
+    for chunk in chunks {
+        pages.extend(decoder.push(chunk, &mut boundary)?);
+    }
+    pages.extend(decoder.finish(&mut boundary)?);
+    Ok(pages)
+}
+
+#[test]
+fn r24_lines_may_end_anyhow_and_be_blank() {
+    let body = "\u{feff}{\"id\":1}\n{\"id\":2}\r\n\n  \n{\"id\":3}";
+    let pages = lines(&[body.as_bytes()], Some(ids()), DecodeSpec { batch_rows: 2, ..spec("") }).unwrap();
+    assert_eq!(pages.iter().map(shown).collect::<Vec<_>>(), ["id=1; id=2", "id=3"]);
+    assert_eq!(pages.iter().map(|p| p.received).collect::<Vec<_>>(), [2, 1]);
+    assert!(lines(&[b"", b"\n\n"], None, spec("")).unwrap().is_empty());
+}
+
+#[test]
+fn r24_a_cut_off_or_foreign_line_is_an_error_with_its_number() {
+    for (body, part) in [
+        ("{\"id\":1}\n\n{\"id\":2,\"na", "line 3 is not JSON: the text ends inside a string"),
+        ("{\"id\":1} {\"id\":2}\n", "line 1 is not JSON: text after the end"),
+        ("{\"id\":1}\n5\n", "line 2 is not an object"),
+        ("{\"id\":1}\n{\"id\":\n2}\n", "line 2"),
+    ] {
+        let error = lines(&[body.as_bytes()], Some(ids()), spec("")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Decode);
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    let error = lines(&[b"{\"id\":1}\n", b"{\"id\":\"\xff\"}\n"], Some(ids()), spec("")).unwrap_err();
+    assert!(error.to_string().contains("UTF-8 at byte 16"), "{error}");
+}
+
+#[test]
+fn r16_with_an_error_path_every_line_may_be_the_error() {
+    let spec = DecodeSpec { error: Some(ptr("/error")), ..spec("") };
+    let error = lines(&[b"{\"id\":1,\"error\":null}\n{\"error\":\"quota\"}\n"], Some(ids()), spec).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Http);
+    assert!(error.to_string().contains("line 2") && error.to_string().contains("quota"), "{error}");
+}
+
+#[test]
+fn r26_a_line_longer_than_the_limit_is_an_error_that_names_the_setting() {
+    let long = format!("{{\"id\":1,\"x\":\"{}\"}}", "x".repeat(200));
+    for chunks in [vec![long.as_bytes()], long.as_bytes().chunks(7).collect()] {
+        let error = lines(&chunks, Some(ids()), spec("")).unwrap_err();
+        assert!(error.to_string().contains("line 1 is longer than http.max-body-bytes"), "{error}");
+    }
+}
+
+#[test]
+fn r24_columns_of_lines_are_inferred_from_the_first_batch() {
+    let spec = DecodeSpec { batch_rows: 2, ..spec("") };
+    let pages = lines(&[b"{\"a\":1}\n", b"{\"b\":\"x\"}\n{\"a\":2", b",\"c\":0}"], None, spec.clone()).unwrap();
+    assert_eq!(
+        pages.iter().map(shown).collect::<Vec<_>>(),
+        ["a=1 b=x", "a=2 b=-"].map(|p| p.replace("b=x", "b=-; a=- b=x"))
+    );
+    assert_eq!(pages[1].counts.undeclared.count, 1);
+    let pages = lines(&[b"{\"a\":1}\n"], None, spec).unwrap();
+    assert_eq!(pages.iter().map(shown).collect::<Vec<_>>(), ["a=1"]);
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "\\PC{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 20, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::btree_map("[abc]", inner, 0..4).prop_map(|m| json!(m)),
+        ]
+    })
+}
+
+fn record() -> impl Strategy<Value = Value> {
+    prop::collection::vec(("[abcdé]", value()), 0..6).prop_map(|members| Value::Object(members.into_iter().collect()))
+}
+
+/// The slow reading of a value in a column.
+fn reference(value: Option<&Value>, data_type: ColumnType) -> String {
+    let none = || "-".to_owned();
+    let Some(value) = value.filter(|v| !v.is_null()) else { return none() };
+    match data_type {
+        ColumnType::Int64 => match value {
+            Value::Number(n) if n.is_i64() => n.to_string(),
+            Value::Number(n) => n
+                .as_f64()
+                .filter(|f| f.fract() == 0.0 && f.abs() < 9e18)
+                .map_or_else(none, |f| format!("{f:.0}").replace("-0", "0")),
+            Value::String(s) if s.parse::<i64>().is_ok() && !s.starts_with('+') => {
+                s.parse::<i64>().unwrap().to_string()
+            }
+            _ => none(),
+        },
+        ColumnType::Float64 => match value {
+            Value::Number(n) => n.as_f64().map_or_else(none, |f| f.to_string()),
+            Value::String(s) if s.parse::<i64>().is_ok() && !s.starts_with('+') => {
+                s.parse::<f64>().unwrap().to_string()
+            }
+            _ => none(),
+        },
+        ColumnType::Boolean => match value {
+            Value::Bool(b) => b.to_string(),
+            _ => none(),
+        },
+        ColumnType::String => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+        _ => value.to_string(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn r24_rows_are_what_a_slow_reader_reads(records in prop::collection::vec(record(), 0..8), pretty in any::<bool>()) {
+        let columns = [
+            ("a", "/a", ColumnType::Int64),
+            ("a2", "/a", ColumnType::String),
+            ("b", "/b", ColumnType::Float64),
+            ("c", "/c", ColumnType::Boolean),
+            ("ca", "/c/a", ColumnType::String),
+            ("cb", "/c/b/a", ColumnType::Json),
+            ("d0", "/d/0", ColumnType::Json),
+            ("e", "/é", ColumnType::String),
+        ];
+        let body = json!({ "before": 1, "items": records, "after": {} });
+        let body = if pretty { serde_json::to_string_pretty(&body) } else { serde_json::to_string(&body) }.unwrap();
+        let page = decoded(spec("/items"), schema(&columns), &body).unwrap();
+        prop_assert_eq!(page.received, records.len() as u64);
+        let want: Vec<String> = records
+            .iter()
+            .map(|record| {
+                let cells = columns.map(|(name, path, data_type)| format!("{name}={}", reference(record.pointer(path), data_type)));
+                cells.join(" ")
+            })
+            .collect();
+        // Structures keep their own whitespace.
+        let squeeze = |text: &str| text.replace(['\n', ' '], "");
+        prop_assert_eq!(squeeze(&shown(&page)), squeeze(&want.join("; ")));
+    }
+
+    #[test]
+    fn r24_the_rest_and_the_columns_make_up_the_record(records in prop::collection::vec(record(), 1..6)) {
+        let columns = with_rest(schema(&[("a", "/a", ColumnType::Json), ("cb", "/c/b", ColumnType::Json)]));
+        let page = decoded(spec(""), columns, &json!(records).to_string()).unwrap();
+        for (record, row) in records.iter().zip(0..) {
+            let batch = &page.batches[0];
+            let cell = |i: usize| {
+                let array = batch.column(i).as_string::<i32>();
+                (!arrow_array::Array::is_null(array, row)).then(|| serde_json::from_str::<Value>(array.value(row)).unwrap())
+            };
+            let mut want = record.clone();
+            want.as_object_mut().unwrap().remove("a");
+            if let Some(c) = want.get_mut("c") {
+                let empty = match c.as_object_mut() {
+                    Some(c) => { c.remove("b"); c.is_empty() }
+                    None => c.is_null(),
+                };
+                if empty { want.as_object_mut().unwrap().remove("c"); }
+            }
+            prop_assert_eq!(cell(2).unwrap_or(json!({})), want);
+            prop_assert_eq!(cell(0), record.get("a").filter(|v| !v.is_null()).cloned());
+        }
+    }
+
+    #[test]
+    fn r16_a_page_cut_anywhere_is_an_error_and_never_a_panic(records in prop::collection::vec(record(), 0..4), at in any::<prop::sample::Index>()) {
+        let body = json!({ "items": records, "next": "é" }).to_string();
+        let cut = &body.as_bytes()[..at.index(body.len())];
+        for schema in [Some(ids()), None] {
+            let mut decoder = Decoder::new(spec("/items"), schema, None).unwrap();
+            let page = decoder.page(200, cut, &mut idle());
+            prop_assert!(page.is_err() || cut.is_empty());
+        }
+    }
+
+    #[test]
+    fn r16_any_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80), text in "[\\[\\]{}\":,a0 \n\\\\-]{0,60}") {
+        for body in [&bytes[..], text.as_bytes()] {
+            for paged in [true, false] {
+                let _ = Decoder::new(DecodeSpec { paged, ..spec("") }, None, None).unwrap().page(200, body, &mut idle());
+                let _ = Decoder::new(DecodeSpec { paged, ..spec("/a") }, Some(with_rest(ids())), None).unwrap().page(200, body, &mut idle());
+            }
+            let _ = lines(&[body], None, spec(""));
+        }
+    }
+
+    #[test]
+    fn r24_lines_cut_into_any_chunks_are_the_same_rows(records in prop::collection::vec(record(), 1..8), size in 1_usize..40) {
+        let body: String = records.iter().map(|r| format!("{r}\r\n")).collect();
+        let columns = || schema(&[("a", "/a", ColumnType::String), ("c", "/c", ColumnType::Json)]);
+        let read = |chunks: &[&[u8]]| {
+            let mut decoder = LineDecoder::new(DecodeSpec { batch_rows: 3, ..spec("") }, Some(columns()), None, 1 << 20).unwrap();
+            let mut pages: Vec<String> = Vec::new();
+            for chunk in chunks {
+                pages.extend(decoder.push(chunk, &mut idle()).unwrap().iter().map(shown));
+            }
+            pages.extend(decoder.finish(&mut idle()).unwrap().iter().map(shown));
+            pages
+        };
+        let whole = read(&[body.as_bytes()]);
+        prop_assert_eq!(&whole, &read(&body.as_bytes().chunks(size).collect::<Vec<_>>()));
+        prop_assert_eq!(whole.len(), records.len().div_ceil(3));
+    }
+}
