@@ -131,8 +131,8 @@ impl Outline {
         let start = scanner.at();
         if self.slots.contains(&Slot::Records) {
             found.records = match first {
-                Some(b'[') => self.records(scanner, found, read)?,
-                Some(b'{') if !paged => self.records(scanner, found, read)?,
+                Some(b'[') => Self::records(scanner, found, read)?,
+                Some(b'{') if !paged => Self::records(scanner, found, read)?,
                 Some(b'n') => scanner.skip().map(|()| Records::Null)?,
                 _ => scanner.skip().map(|()| Records::Other)?,
             };
@@ -167,7 +167,6 @@ impl Outline {
     }
 
     fn records<'a>(
-        &self,
         scanner: &mut Scanner<'a>,
         found: &mut Found<'a>,
         read: &mut impl FnMut(&mut Scanner<'a>) -> Result<u64, Halt>,

@@ -210,18 +210,17 @@ impl Keys {
     #[cold]
     fn look_up(&mut self, last: &mut usize, scanner: &mut Scanner<'_>) -> Result<Option<usize>, Flaw> {
         let key = scanner.key()?;
-        let (at, child) = match self.index.get(key.raw) {
-            Some(at) => (*at, self.known.get(*at).and_then(|known| known.child)),
-            None => {
-                let child = key.text().and_then(|name| self.wanted.get(name.as_ref()).copied());
-                if self.known.len() == KNOWN_MAX {
-                    *last = NOWHERE;
-                    return Ok(child);
-                }
-                self.index.insert(key.raw.into(), self.known.len());
-                self.known.push(Known { quoted: key.raw.into(), child, next: NOWHERE });
-                (self.known.len() - 1, child)
+        let (at, child) = if let Some(at) = self.index.get(key.raw) {
+            (*at, self.known.get(*at).and_then(|known| known.child))
+        } else {
+            let child = key.text().and_then(|name| self.wanted.get(name.as_ref()).copied());
+            if self.known.len() == KNOWN_MAX {
+                *last = NOWHERE;
+                return Ok(child);
             }
+            self.index.insert(key.raw.into(), self.known.len());
+            self.known.push(Known { quoted: key.raw.into(), child, next: NOWHERE });
+            (self.known.len() - 1, child)
         };
         match self.known.get_mut(*last) {
             Some(before) => before.next = at,

@@ -264,7 +264,7 @@ fn instant<'a>(token: &Token<'a>, format: Option<&TimestampFormat>) -> Option<(C
 fn whole_micros(at: Instant, text: &str, places: usize) -> bool {
     let nanos = at.timestamp_subsec_nanos();
     // A leap second (nanos beyond 10^9) becomes the first of the next minute.
-    if nanos % 1_000 != 0 || nanos >= 1_000_000_000 {
+    if !nanos.is_multiple_of(1_000) || nanos >= 1_000_000_000 {
         return false;
     }
     let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);

@@ -49,6 +49,7 @@ pub fn infer<'a>(records: impl IntoIterator<Item = &'a str>, config: &SchemaConf
 
 /// What was seen at one place of the records.
 #[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "one for each kind that was seen")]
 struct Shape {
     /// Integers up to this class.
     integer: Option<Width>,
@@ -86,14 +87,11 @@ impl Shape {
                 };
                 let mut seen = HashSet::new();
                 for (key, value) in members {
-                    let at = match self.index.get(&key) {
-                        Some(at) => *at,
-                        None => {
-                            self.index.insert(key.clone(), self.members.len());
-                            self.members.push((key, Self::default()));
-                            self.members.len() - 1
-                        }
-                    };
+                    let next = self.members.len();
+                    let at = *self.index.entry(key.clone()).or_insert(next);
+                    if at == next {
+                        self.members.push((key, Self::default()));
+                    }
                     if seen.insert(at)
                         && let Some((_, shape)) = self.members.get_mut(at)
                     {
