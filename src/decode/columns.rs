@@ -140,7 +140,8 @@ impl Columns {
     }
 
     /// Puts a value into a column; `false` says that it did not fit and became NULL.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "the token stays in registers")]
+    #[inline(always)]
     pub(crate) fn push(&mut self, column: usize, token: &Token<'_>) -> bool {
         let Some(column) = self.list.get_mut(column) else { return true };
         if token.kind == Kind::Null {

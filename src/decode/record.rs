@@ -9,7 +9,7 @@ use std::fmt;
 use jsonptr::Pointer;
 
 use super::columns::Columns;
-use super::scan::{Flaw, Kind, Scanner, Token};
+use super::scan::{Flaw, Kind, Quoted, Scanner, Token};
 use crate::config::OnMismatch;
 use crate::counts::Tally;
 use crate::error::{Error, ErrorKind};
@@ -184,7 +184,7 @@ struct Keys {
 
 #[derive(Debug)]
 struct Known {
-    quoted: Box<str>,
+    quoted: Quoted,
     child: Option<usize>,
     next: usize,
 }
@@ -219,7 +219,7 @@ impl Keys {
                 return Ok(child);
             }
             self.index.insert(key.raw.into(), self.known.len());
-            self.known.push(Known { quoted: key.raw.into(), child, next: NOWHERE });
+            self.known.push(Known { quoted: Quoted::new(key.raw), child, next: NOWHERE });
             (self.known.len() - 1, child)
         };
         match self.known.get_mut(*last) {
@@ -394,7 +394,8 @@ impl<'a> Walk<'_, 'a> {
         Ok(())
     }
 
-    #[inline]
+    #[allow(clippy::inline_always, reason = "the token stays in registers")]
+    #[inline(always)]
     fn take(&mut self, node: &Node, token: &Token<'a>) -> Result<(), Halt> {
         for column in &node.columns {
             if !self.sink.columns.push(*column, token) {
