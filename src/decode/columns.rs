@@ -32,6 +32,8 @@ pub(crate) struct Columns {
     batch_rows: usize,
     rows: usize,
     text: usize,
+    /// Columns that the row at hand has a value for.
+    filled: usize,
 }
 
 #[derive(Debug)]
@@ -136,6 +138,7 @@ impl Columns {
             batch_rows: batch_rows.max(1),
             rows: 0,
             text: 0,
+            filled: 0,
         }
     }
 
@@ -144,6 +147,7 @@ impl Columns {
     #[inline(always)]
     pub(crate) fn push(&mut self, column: usize, token: &Token<'_>) -> bool {
         let Some(column) = self.list.get_mut(column) else { return true };
+        self.filled += 1;
         if token.kind == Kind::Null {
             column.builder.append_null();
             return true;
@@ -183,6 +187,7 @@ impl Columns {
 
     /// Puts NULL into a column in place of a value that cannot be there.
     pub(crate) fn push_mismatch(&mut self, column: usize, raw: &str) -> bool {
+        self.filled += 1;
         self.list.get_mut(column).is_none_or(|column| column.nulled(raw))
     }
 
@@ -195,9 +200,11 @@ impl Columns {
     #[inline]
     pub(crate) fn end_row(&mut self, rest: Option<&str>) {
         self.rows += 1;
-        for column in &mut self.list {
-            if column.builder.len() < self.rows {
-                column.builder.append_null();
+        if std::mem::take(&mut self.filled) < self.list.len() {
+            for column in &mut self.list {
+                if column.builder.len() < self.rows {
+                    column.builder.append_null();
+                }
             }
         }
         if let Some(builder) = &mut self.rest {

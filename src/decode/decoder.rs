@@ -92,11 +92,12 @@ impl Decoder {
     ///
     /// After an error the rows of that page are forgotten (the boundary has seen them) and the decoder can go on.
     pub fn page(&mut self, status: u16, body: &[u8], boundary: &mut Boundary) -> Result<Page> {
-        let before = self.rows.as_ref().map(|rows| rows.full.clone());
+        let known = self.rows.is_some();
         let page = self.read(status, body, boundary);
         if page.is_err() {
-            // Half a record may be in the builders.
-            self.rows = before.map(|full| self.setup.rows(full)).transpose()?;
+            // Half a record may be in the builders, and columns of a failed page were never shown to anyone.
+            let full = self.rows.take().filter(|_| known).map(|rows| rows.full);
+            self.rows = full.map(|full| self.setup.rows(full)).transpose()?;
         }
         page
     }

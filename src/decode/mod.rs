@@ -10,7 +10,7 @@ mod envelope;
 mod json;
 mod ndjson;
 mod record;
-pub(crate) mod scan;
+mod scan;
 mod spec;
 mod value;
 

@@ -15,7 +15,7 @@ use crate::schema::TableSchema;
 /// While columns are to be inferred, lines are held back to this size.
 const HELD_MAX: usize = 8 << 20;
 
-/// Reads the lines of one body.
+/// Reads the lines of one body. `data-path` and `results-path` say nothing about it. After an error it is of no use.
 #[derive(Debug)]
 pub struct LineDecoder {
     setup: Setup,
@@ -78,7 +78,7 @@ impl LineDecoder {
         self.read(self.complete, boundary)
     }
 
-    /// The body has ended: the last line, and the page at hand. `None` if nothing is left.
+    /// The body has ended: the last line, and the page at hand.
     pub fn finish(&mut self, boundary: &mut Boundary) -> Result<Vec<Page>> {
         let mut pages = self.read(self.buffer.len(), boundary)?;
         pages.extend(self.flush()?);

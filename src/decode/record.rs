@@ -428,10 +428,11 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-/// The first `max` characters of a text.
+/// The first `max` characters of a text, on one line.
 pub(super) fn cut(text: &str, max: usize) -> String {
-    match text.char_indices().nth(max) {
-        Some((at, _)) => format!("{}...", &text[..at]),
-        None => text.to_owned(),
+    let mut out: String = text.chars().take(max).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(max).is_some() {
+        out.push_str("...");
     }
+    out
 }

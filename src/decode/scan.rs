@@ -66,11 +66,23 @@ impl Quoted {
     }
 }
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGH: u64 = 0x8080_8080_8080_8080;
+// Eight bytes are looked at in one step, each in its own lane of an integer.
+const ONES: u64 = u64::MAX / 255;
+const HIGH: u64 = ONES * 0x80;
 const QUOTES: u64 = ONES * b'"' as u64;
 const BACKSLASHES: u64 = ONES * b'\\' as u64;
-const SPACES: u64 = ONES * 0x20;
+const SPACES: u64 = ONES * b' ' as u64;
+
+/// How many bytes from the first are neither a quote, a backslash nor a control character; 8 if all are plain.
+#[inline]
+fn plain_lanes(word: u64) -> usize {
+    let (quote, backslash) = (word ^ QUOTES, word ^ BACKSLASHES);
+    // The lowest set bit is exact: a borrow only reaches lanes above a true hit.
+    let hits = (quote.wrapping_sub(ONES) & !quote)
+        | (backslash.wrapping_sub(ONES) & !backslash)
+        | (word.wrapping_sub(SPACES) & !word);
+    ((hits & HIGH).trailing_zeros() / 8) as usize
+}
 
 impl<'a> Scanner<'a> {
     /// At the beginning of `text`.
@@ -219,19 +231,12 @@ impl<'a> Scanner<'a> {
         let bytes = self.text.as_bytes();
         let (mut i, mut kind) = (self.at + 1, Kind::Plain);
         loop {
-            while let Some(eight) = bytes.get(i..).and_then(<[u8]>::first_chunk::<8>) {
-                let word = u64::from_le_bytes(*eight);
-                let (quote, backslash) = (word ^ QUOTES, word ^ BACKSLASHES);
-                // The lowest set bit is exact: a borrow only reaches bytes above a true hit.
-                let hits = ((quote.wrapping_sub(ONES) & !quote)
-                    | (backslash.wrapping_sub(ONES) & !backslash)
-                    | (word.wrapping_sub(SPACES) & !word))
-                    & HIGH;
-                if hits != 0 {
-                    i += (hits.trailing_zeros() / 8) as usize;
+            while let Some(lanes) = bytes.get(i..).and_then(<[u8]>::first_chunk::<8>) {
+                let plain = plain_lanes(u64::from_le_bytes(*lanes));
+                i += plain;
+                if plain < 8 {
                     break;
                 }
-                i += 8;
             }
             match bytes.get(i) {
                 Some(b'"') => {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use chrono::{NaiveDate, Timelike as _};
+use chrono::Timelike as _;
 
 use super::scan::{Kind, Token};
 use crate::position::{Instant, TimestampFormat};
@@ -282,7 +282,7 @@ fn utc_micros(quoted: &[u8]) -> Option<i64> {
     let two = |a: u8, b: u8| -> Option<u32> {
         (a.is_ascii_digit() && b.is_ascii_digit()).then(|| u32::from(a - b'0') * 10 + u32::from(b - b'0'))
     };
-    let year = i32::try_from(two(y0, y1)? * 100 + two(y2, y3)?).ok()?;
+    let (year, month, day) = (two(y0, y1)? * 100 + two(y2, y3)?, two(m0, m1)?, two(d0, d1)?);
     let (hour, minute, second) = (two(h0, h1)?, two(i0, i1)?, two(s0, s1)?);
     let micros = match tail {
         [] => 0,
@@ -302,14 +302,32 @@ fn utc_micros(quoted: &[u8]) -> Option<i64> {
     if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    let days = NaiveDate::from_ymd_opt(year, two(m0, m1)?, two(d0, d1)?)?.to_epoch_days();
-    let seconds = i64::from(days) * 86_400 + i64::from(hour * 3_600 + minute * 60 + second);
+    let seconds = days(year, month, day)? * 86_400 + i64::from(hour * 3_600 + minute * 60 + second);
     Some(seconds * 1_000_000 + micros)
+}
+
+/// Days since 1970 of a day that exists, in the years 0 to 9999 of the Gregorian calendar.
+#[inline]
+fn days(year: u32, month: u32, day: u32) -> Option<i64> {
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let length = match month {
+        2 => 28 + u32::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        _ => return None,
+    };
+    if day == 0 || day > length {
+        return None;
+    }
+    // Years that begin in March have their leap day last; 400 of them come before the year 0, which keeps all positive.
+    let (year, month) = if month > 2 { (year + 400, month - 3) } else { (year + 399, month + 9) };
+    let of_years = year * 365 + year / 4 - year / 100 + year / 400;
+    Some(i64::from(of_years + (month * 153 + 2) / 5 + day - 1) - 719_468 - 146_097)
 }
 
 #[cfg(test)]
 mod tests {
-    use chrono::DateTime;
+    use chrono::{DateTime, NaiveDate};
     use proptest::prelude::*;
 
     use super::super::scan::Scanner;
@@ -508,6 +526,12 @@ mod tests {
             let at = DateTime::from_timestamp(seconds, micros * 1_000).unwrap();
             let text = format!("\"{}\"", at.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true));
             prop_assert_eq!(timestamp(&token(&text), None), Exact(at.timestamp_micros()));
+        }
+
+        #[test]
+        fn r24_days_are_those_of_the_calendar(year in 0_u32..10_000, month in 0_u32..14, day in 0_u32..33) {
+            let want = NaiveDate::from_ymd_opt(i32::try_from(year).unwrap(), month, day);
+            prop_assert_eq!(days(year, month, day), want.map(|d| i64::from(d.to_epoch_days())));
         }
 
         #[test]
