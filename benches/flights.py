@@ -62,7 +62,7 @@ def measure(binary, conf, extra):
     after, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - begun
     if done.returncode:
         raise SystemExit(done.stderr)
-    report = next(json.loads(line) for line in reversed(done.stderr.splitlines()) if '"bytes"' in line)
+    report = next(json.loads(line) for line in reversed(done.stderr.splitlines()) if '"counts"' in line)["counts"]
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return cpu, wall, after.ru_maxrss / 1024, report
 

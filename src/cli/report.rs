@@ -28,19 +28,20 @@ pub(super) fn print(console: &Console, run: &BatchRun, report: &Report) {
     console.say(&format!("  position: {}", in_words(&report.progress)));
 }
 
-/// What a run had done when it failed.
+/// What a run had done when it failed; what it wrote may not count, so the rows it emitted are left out.
 pub(super) fn print_failed(console: &Console, run: &BatchRun, counts: &Counts) {
-    let Counts { requests, retries, pages, bytes, rows_read, .. } = counts;
     if console.is_json() {
-        console.event(&json!({
-            "level": "info", "event": "failed", "table": run.table, "requests": requests, "retries": retries,
-            "pages": pages, "bytes": bytes, "rows_read": rows_read,
-        }));
-    } else {
-        console.say(&format!(
-            "{}: failed after {rows_read} rows read in {pages} pages ({requests} requests, {retries} retries, {bytes} bytes)",
-            run.table
-        ));
+        let counts = serde_json::to_value(counts).unwrap_or(Value::Null);
+        console.event(&json!({ "level": "info", "event": "failed", "table": run.table, "counts": counts }));
+        return;
+    }
+    let Counts { requests, retries, pages, bytes, rows_read, .. } = counts;
+    console.say(&format!(
+        "{}: failed after {rows_read} rows read in {pages} pages ({requests} requests, {retries} retries, {bytes} bytes)",
+        run.table
+    ));
+    for line in losses(counts) {
+        console.loss(&format!("  {line}"));
     }
 }
 
