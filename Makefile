@@ -8,11 +8,12 @@ export RESTMARK_TEST_CACHE := $(cache)
 
 .PHONY: build test lint soak bench doc
 
-# One profile for everything: the dependencies are compiled once, and the real data is read at full speed.
 build:
 	cargo build --release
 
-test: build
+# One profile for everything, so that the real data is read at full speed. The binary is built by `cargo test` alone:
+# what the tests depend on switches features of shared dependencies on, and `build` would compile those once more.
+test:
 	scripts/setup
 	cargo test --release
 	@if [ -f "$(conformance)" ]; then python3 "$(conformance)" --bin "$(target)/release/restmark" --step 1; \
@@ -23,7 +24,7 @@ lint:
 	cargo clippy --release --all-targets -- -D warnings
 
 # The kill test, the gate tests and the real servers, over and over, for what happens only now and then.
-soak: build
+soak:
 	scripts/setup
 	for round in $$(seq $(or $(ROUNDS),20)); do cargo test --release --test integration -- gate:: kill:: real:: || exit 1; done
 
