@@ -3,7 +3,11 @@
 use std::io::{self, Write};
 use std::panic;
 
-use tracing_subscriber::EnvFilter;
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::{FilterExt as _, filter_fn};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::args::Args;
 use super::console::Console;
@@ -13,18 +17,18 @@ use crate::error::ErrorKind;
 pub(super) fn start(args: &Args, console: &Console) {
     let level = match args.verbose {
         0 => return,
-        1 => "info",
-        2 => "debug",
-        _ => "trace",
+        1 => Level::INFO,
+        2 => Level::DEBUG,
+        _ => Level::TRACE,
     };
     let console = console.clone();
     let is_json = console.is_json();
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(format!("off,restmark={level}")))
-        .with_target(false)
-        .with_writer(move || Scrubbed(console.clone()));
+    // Other crates' traces may hold URLs that nobody scrubbed.
+    let ours = LevelFilter::from_level(level).and(filter_fn(|of| of.target().starts_with("restmark")));
+    let lines = tracing_subscriber::fmt::layer().with_target(false).with_writer(move || Scrubbed(console.clone()));
+    let lines = if is_json { lines.json().boxed() } else { lines.boxed() };
     // A second subscriber in one process is refused; the first stays.
-    let _ = if is_json { subscriber.json().try_init() } else { subscriber.try_init() };
+    let _ = tracing_subscriber::registry().with(lines.with_filter(ours)).try_init();
 }
 
 struct Scrubbed(Console);

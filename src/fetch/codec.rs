@@ -1,6 +1,6 @@
 //! The decompressors behind one stepwise face: some input, some output, never more than asked for (R26).
 
-use brotli::{BrotliDecompressStream, BrotliResult, BrotliState, HeapAlloc, HuffmanCode};
+use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use encoding_rs::Encoding;
 use flate2::{Decompress, FlushDecompress, Status};
 use zstd::stream::raw::Operation as _;
@@ -83,7 +83,7 @@ pub(super) struct Packed {
 enum Engine {
     /// Gzip, zlib or raw deflate.
     Flate(Decompress),
-    Brotli(Box<BrotliState<HeapAlloc<u8>, HeapAlloc<u32>, HeapAlloc<HuffmanCode>>>),
+    Brotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>),
     Zstd(zstd::stream::raw::Decoder<'static>),
 }
 
@@ -95,8 +95,8 @@ impl Codec {
             None | Some(Coding::Gzip) => return Ok(Self::Plain),
             Some(Coding::Deflate) => ("deflate", Engine::Flate(Decompress::new(is_zlib(head)))),
             Some(Coding::Brotli) => {
-                let codes = HeapAlloc::new(HuffmanCode::default());
-                let state = BrotliState::new_strict(HeapAlloc::new(0), HeapAlloc::new(0), codes);
+                let alloc = StandardAlloc::default;
+                let state = BrotliState::new_strict(alloc(), alloc(), alloc());
                 ("br", Engine::Brotli(Box::new(state)))
             }
             Some(Coding::Zstd) if !head.starts_with(&ZSTD_MAGIC) => return Ok(Self::Plain),
