@@ -72,7 +72,7 @@ mod commands {
         for wanted in ["check", "read", "tables", "schema", "preview", "checkpoint", "completions"] {
             assert!(commands.contains(&wanted), "{wanted} is not in {commands:?}");
         }
-        for command in commands {
+        for command in commands.into_iter().filter(|command| *command != "help") {
             let help = place.run(&[command, "--help"]).output().expect(0).stdout;
             assert!(help.contains("Usage:"), "{command}: {help}");
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The rooms from the ground up; a file may use rooms of its own line and of those above it.
 const ROOMS: [&str; 11] = [
-    "error secret position counts",
+    "error secret position counts disk",
     "config",
     "schema",
     "plan",
