@@ -28,8 +28,9 @@ soak:
 	scripts/setup
 	for round in $$(seq $(or $(ROUNDS),20)); do cargo test --release --test integration -- gate:: kill:: real:: || exit 1; done
 
-bench:
-	cargo bench
+bench: build
+	scripts/setup
+	python3 benches/flights.py --bin "$(target)/release/restmark"
 
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps

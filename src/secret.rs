@@ -40,14 +40,61 @@ pub fn names_a_secret(name: &str) -> bool {
         || ["cookie", "key", "token", "secret", "password"].iter().any(|word| name.contains(word))
 }
 
-/// How encoders differ in what they leave alone.
-const ENCODINGS: [&AsciiSet; 5] = {
+/// How percent-encoders differ in what they leave alone.
+const ENCODINGS: [&AsciiSet; 7] = {
     const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    const FORM: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'*');
+    const COMPONENT: &AsciiSet = &UNRESERVED.remove(b'!').remove(b'*').remove(b'\'').remove(b'(').remove(b')');
     const PATH: &AsciiSet = &UNRESERVED.remove(b'/');
     const QUERY: &AsciiSet = &PATH.remove(b'=').remove(b':').remove(b'@');
     const LOOSE: &AsciiSet = &QUERY.remove(b'+');
-    [NON_ALPHANUMERIC, UNRESERVED, PATH, QUERY, LOOSE]
+    [NON_ALPHANUMERIC, UNRESERVED, FORM, COMPONENT, PATH, QUERY, LOOSE]
 };
+
+/// Every form in which an API may echo a secret.
+fn forms_of(raw: &str) -> Vec<String> {
+    let mut forms = vec![raw.to_owned()];
+    for set in ENCODINGS {
+        let quoted = utf8_percent_encode(raw, set).to_string();
+        forms.push(utf8_percent_encode(&quoted, set).to_string());
+        forms.push(lower_hex(&quoted));
+        forms.push(quoted.replace("%20", "+"));
+        forms.push(quoted);
+    }
+    if let Ok(quoted) = serde_json::to_string(raw) {
+        let quoted = quoted[1..quoted.len() - 1].to_owned();
+        forms.push(quoted.replace('/', "\\/"));
+        forms.push(quoted);
+    }
+    let each = |escape: &dyn Fn(char) -> String| -> String {
+        raw.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_string() } else { escape(c) }).collect()
+    };
+    forms.push(each(&|c| format!("\\u{:04x}", c as u32)));
+    forms.push(each(&|c| format!("\\u{:04X}", c as u32)));
+    forms.push(each(&|c| format!("&#{};", c as u32)));
+    forms.push(each(&|c| format!("&#x{:x};", c as u32)));
+    forms.push(each(&|c| match c {
+        '&' => "&amp;".into(),
+        '<' => "&lt;".into(),
+        '>' => "&gt;".into(),
+        '"' => "&quot;".into(),
+        '\'' => "&#x27;".into(),
+        c => c.to_string(),
+    }));
+    for engine in [STANDARD, URL_SAFE] {
+        let text = engine.encode(raw);
+        forms.push(text.trim_end_matches('=').to_owned());
+        // Inside a longer encoded text the secret may begin at any of three bit offsets.
+        for lead in 1..3 {
+            let shifted = engine.encode([&b"\0\0"[..lead], raw.as_bytes()].concat());
+            let (from, to) = (lead + 1, shifted.trim_end_matches('=').len().saturating_sub(1));
+            if to.saturating_sub(from) >= TELLING {
+                forms.push(shifted[from..to].to_owned());
+            }
+        }
+    }
+    forms
+}
 
 /// Removes every known secret from a text: raw, percent-encoded, JSON-escaped and in base64.
 ///
@@ -58,7 +105,11 @@ pub struct Redactor {
 }
 
 /// Shorter texts are no credentials, and scrubbing them would tear ordinary words apart.
-const SHORTEST: usize = 3;
+const SHORTEST: usize = 4;
+
+/// So many characters of a secret are told apart from chance: the beginning of one is scrubbed too, since texts are
+/// cut, and only such a secret is looked for in a position.
+const TELLING: usize = 8;
 
 impl Redactor {
     /// Adds a secret and all its forms.
@@ -67,30 +118,8 @@ impl Redactor {
         if raw.len() < SHORTEST {
             return;
         }
-        let mut forms = vec![raw.to_owned()];
-        for set in ENCODINGS {
-            let quoted = utf8_percent_encode(raw, set).to_string();
-            forms.push(lower_hex(&quoted));
-            forms.push(quoted.replace("%20", "+"));
-            forms.push(quoted);
-        }
-        if let Ok(quoted) = serde_json::to_string(raw) {
-            forms.push(quoted[1..quoted.len() - 1].to_owned());
-        }
-        for engine in [STANDARD, URL_SAFE] {
-            let text = engine.encode(raw);
-            forms.push(text.trim_end_matches('=').to_owned());
-            // Inside a longer encoded text the secret may begin at any of three bit offsets.
-            for lead in 1..3 {
-                let shifted = engine.encode([&b"\0\0"[..lead], raw.as_bytes()].concat());
-                let (from, to) = (lead + 1, shifted.trim_end_matches('=').len().saturating_sub(1));
-                if to.saturating_sub(from) >= 8 {
-                    forms.push(shifted[from..to].to_owned());
-                }
-            }
-        }
         if let Ok(mut needles) = self.needles.write() {
-            for form in forms {
+            for form in forms_of(raw) {
                 if !needles.contains(&form) {
                     needles.push(form);
                 }
@@ -100,22 +129,28 @@ impl Redactor {
         }
     }
 
-    /// The text without any secret.
+    /// The text without any secret, and without the beginning of one that was cut.
     pub fn scrub(&self, text: &str) -> String {
         let mut out = text.to_owned();
-        if let Ok(needles) = self.needles.read() {
-            for needle in needles.iter() {
-                if out.contains(needle.as_str()) {
-                    out = out.replace(needle.as_str(), REDACTED);
-                }
+        let Ok(needles) = self.needles.read() else { return REDACTED.to_owned() };
+        for needle in needles.iter().filter(|needle| text.contains(needle.as_str())) {
+            out = out.replace(needle.as_str(), REDACTED);
+        }
+        for needle in needles.iter().filter(|needle| needle.len() > TELLING) {
+            let Some(start) = needle.get(..TELLING) else { continue };
+            while let Some(at) = out.find(start) {
+                let same = out[at..].chars().zip(needle.chars()).take_while(|(a, b)| a == b);
+                let length: usize = same.map(|(c, _)| c.len_utf8()).sum();
+                out.replace_range(at..at + length, REDACTED);
             }
         }
         out
     }
 
-    /// Whether a secret stands in the text in any form.
+    /// Whether a secret that is long enough to tell stands in the text in any form.
     pub fn finds(&self, text: &str) -> bool {
-        self.needles.read().is_ok_and(|needles| needles.iter().any(|needle| text.contains(needle.as_str())))
+        let told = |needle: &&String| needle.len() >= TELLING && text.contains(needle.as_str());
+        self.needles.read().is_ok_and(|needles| needles.iter().any(|needle| told(&needle)))
     }
 }
 
@@ -151,6 +186,11 @@ mod tests {
             "UzNDUjNUL3greT09",
             &STANDARD.encode("user:S3CR3T/x+y=="),
             &STANDARD.encode("u:S3CR3T/x+y=="),
+            "S3CR3T%252Fx%252By%253D%253D",
+            "S3CR3T\\/x+y==",
+            "S3CR3T\\u002fx\\u002by\\u003d\\u003d",
+            "S3CR3T&#47;x&#43;y&#61;&#61;",
+            "S3CR3T/x",
         ] {
             let said = redactor.scrub(&format!("a {text} b"));
             assert!(said.contains(REDACTED) && !said.contains("S3CR3T"), "{text} became {said}");

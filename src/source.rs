@@ -253,8 +253,17 @@ fn enabled(table: &TableConfig) -> Result<(Box<dyn CheckpointStore>, &Checkpoint
         .ok_or_else(|| Error::new(ErrorKind::Scan, "this table has no enabled checkpoint").with("table", &table.name))
 }
 
+fn now_in(config: &CheckpointConfig) -> String {
+    config.timestamp_format().map(|format| format.render(Utc::now())).unwrap_or_default()
+}
+
 fn position_of(value: &str, config: &CheckpointConfig) -> Result<Position> {
     let refuse = |what: String| Error::new(ErrorKind::Config, what);
+    if value.is_empty() {
+        return Err(refuse(
+            "an empty value is no position; restmark checkpoint clear makes the next read a first run".into(),
+        ));
+    }
     Ok(match config.mode.mode() {
         Mode::Cursor => Position::Cursor(value.to_owned()),
         Mode::Token => Position::Token(value.to_owned()),
@@ -265,7 +274,10 @@ fn position_of(value: &str, config: &CheckpointConfig) -> Result<Position> {
             let format = config.timestamp_format();
             if format.is_none_or(|format| format.parse(value).is_none()) {
                 let format = format.map(ToString::to_string).unwrap_or_default();
-                return Err(refuse(format!("{value:?} is no timestamp of the table's format {format}")));
+                return Err(refuse(format!(
+                    "{value:?} is no timestamp of the table's format {format}; now would be {}",
+                    now_in(config)
+                )));
             }
             Position::Timestamp(value.to_owned())
         }

@@ -7,6 +7,7 @@
 mod cli;
 mod gate;
 mod kill;
+mod output;
 mod real;
 mod support;
 mod tidy;

@@ -14,11 +14,10 @@ Examples:
   restmark read github.conf events --to out/        a new Parquet file in out/, then the checkpoint moves
   restmark checkpoint show github.conf events       where the next read starts
 
-The position of a table moves only when everything that was read is written. After a failure the same rows come
-again.
+The position of a table moves only when everything that was read is written. After a failure the same rows come again.
 
-Exit codes: 0 done, 2 configuration or usage, 3 the API failed, 4 the data failed, 5 storage, destination or
-conflict, 70 a bug of ours, 130 interrupted. Whenever it is not 0, no position moved.";
+Exit codes: 0 done, 2 configuration or usage, 3 the API failed, 4 the data failed, 5 storage, destination or conflict, \
+70 a bug of ours, 130 interrupted. Whenever it is not 0, no position moved.";
 
 /// REST APIs as tables, with a mark of how far they were read that you can trust.
 #[derive(Debug, Parser)]
@@ -27,7 +26,7 @@ pub(super) struct Args {
     /// How messages are written to standard error
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORM")]
     pub(super) log: Log,
-    /// Say more: -v requests, -vv details
+    /// Say more: -v requests, -vv redirects and tokens too
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(super) verbose: u8,
     /// Say only what was lost, warnings and errors
@@ -49,7 +48,7 @@ pub(super) enum Log {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Load a configuration; print each table, its guarantee and every problem
-    Check(ConfigArg),
+    Check(CheckArgs),
     /// Read a table from its checkpoint and, when everything is written, move it
     Read(ReadArgs),
     /// List the tables of a configuration
@@ -89,6 +88,15 @@ pub(super) struct Later {
 pub(super) struct ConfigArg {
     /// The configuration file
     pub(super) config: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct CheckArgs {
+    #[command(flatten)]
+    pub(super) file: ConfigArg,
+    /// Not there yet
+    #[arg(long, hide = true)]
+    pub(super) connect: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -132,9 +140,12 @@ pub(super) struct ReadArgs {
     /// At most this many rows; the position stays where it is
     #[arg(long, value_name = "ROWS")]
     pub(super) limit: Option<u64>,
-    /// Read from the beginning, whatever the stored position; it still moves, but never back
+    /// Read from the beginning, whatever the stored position; the commit follows (an offset or timestamp never goes back)
     #[arg(long)]
     pub(super) full: bool,
+    /// Not there yet
+    #[arg(long, hide = true, value_name = "N")]
+    pub(super) parallel: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

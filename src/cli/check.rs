@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::console::Console;
-use super::{describe, open};
+use super::{counted, describe, open};
 use crate::error::Result;
 
 pub(super) fn run(config: &Path, console: &mut Console) -> Result<()> {
@@ -21,8 +21,7 @@ pub(super) fn run(config: &Path, console: &mut Console) -> Result<()> {
         ))?;
     }
     let (tables, warnings) = (source.config().tables.len(), source.config().warnings.len());
-    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-    let said = if warnings == 0 { "no problems".to_owned() } else { counted(warnings, "warning") };
-    console.say(&format!("{}: {}, {said}", config.display(), counted(tables, "table")));
+    let said = if warnings == 0 { "no problems".to_owned() } else { counted(warnings as u64, "warning") };
+    console.say(&format!("{}: {}, {said}", config.display(), counted(tables as u64, "table")));
     Ok(())
 }

@@ -85,6 +85,8 @@ impl Console {
     }
 
     fn message(&self, level: &str, lead: &str, text: &str) {
+        // What an API sent must not draw on the terminal, nor look like a line of ours.
+        let text = &text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
         match self.form {
             Log::Text => self.stderr(&format!("{lead}{text}")),
             Log::Json => self.event(&json!({ "level": level, "message": text })),

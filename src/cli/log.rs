@@ -1,6 +1,6 @@
 //! Traces for -v, and what is said of a panic.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::panic;
 
 use tracing::Level;
@@ -25,8 +25,11 @@ pub(super) fn start(args: &Args, console: &Console) {
     let is_json = console.is_json();
     // Other crates' traces may hold URLs that nobody scrubbed.
     let ours = LevelFilter::from_level(level).and(filter_fn(|of| of.target().starts_with("restmark")));
-    let lines = tracing_subscriber::fmt::layer().with_target(false).with_writer(move || Scrubbed(console.clone()));
-    let lines = if is_json { lines.json().boxed() } else { lines.boxed() };
+    let lines = tracing_subscriber::fmt::layer()
+        .with_target(false)
+        .with_ansi(io::stderr().is_terminal())
+        .with_writer(move || Scrubbed(console.clone()));
+    let lines = if is_json { lines.json().flatten_event(true).boxed() } else { lines.boxed() };
     // A second subscriber in one process is refused; the first stays.
     let _ = tracing_subscriber::registry().with(lines.with_filter(ours)).try_init();
 }

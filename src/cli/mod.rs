@@ -75,7 +75,8 @@ async fn run(command: Command, console: &mut Console) -> Result<Ended> {
 /// Every command but `read`: they can be dropped anywhere.
 async fn look(command: Command, console: &mut Console) -> Result<()> {
     match command {
-        Command::Check(file) => check::run(&file.config, console),
+        Command::Check(args) if args.connect => later("check --connect"),
+        Command::Check(args) => check::run(&args.file.config, console),
         Command::Tables(file) => tables::run(&file.config, console),
         Command::Schema(of) => schema::run(&of.config, &of.table, console).await,
         Command::Preview(preview) => preview::run(preview, console).await,
@@ -88,6 +89,11 @@ async fn look(command: Command, console: &mut Console) -> Result<()> {
         Command::Sql(_) => later("sql"),
         Command::Verify(_) => later("verify"),
     }
+}
+
+/// `1 page`, `2 pages`.
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn later(command: &str) -> Result<()> {

@@ -8,9 +8,14 @@ use crate::secret::names_a_secret;
 /// The problem and, below it, the line of the file.
 pub(super) fn render(problem: &Problem) -> String {
     match source_line(problem) {
-        Some((number, line)) => format!("{problem}\n  {number:>4} | {}", line.trim_end()),
+        Some((number, line)) => format!("{problem}\n  {number:>4} | {}", cut(line.trim_end())),
         None => problem.to_string(),
     }
+}
+
+/// A file without line breaks must not fill the screen.
+fn cut(line: &str) -> &str {
+    line.char_indices().nth(160).map_or(line, |(at, _)| &line[..at])
 }
 
 fn source_line(problem: &Problem) -> Option<(usize, String)> {

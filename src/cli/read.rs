@@ -8,7 +8,7 @@ use chrono::Utc;
 use super::args::{FormatArg, ModeArg, ReadArgs};
 use super::console::Console;
 use super::progress::Bar;
-use super::{Ended, open, report};
+use super::{Ended, later, open, report};
 use crate::counts::Meter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Predicate;
@@ -16,6 +16,9 @@ use crate::run::{BatchRun, Outcome};
 use crate::sink::{Destination, Existing, Format, Output};
 
 pub(super) async fn run(args: ReadArgs, console: &mut Console, interrupted: impl Future<Output = ()>) -> Result<Ended> {
+    if args.parallel.is_some() {
+        return later("read --parallel").map(|()| Ended::Well);
+    }
     let source = open(&args.of.config, console)?;
     let run = batch_run(args)?;
     for warning in run.warnings(&source)? {
@@ -36,12 +39,11 @@ pub(super) async fn run(args: ReadArgs, console: &mut Console, interrupted: impl
             report::print(console, &run, &report);
             Ok(Ended::Well)
         }
-        Ok(Outcome::Interrupted) => Ok(Ended::Interrupted),
-        Err(error) => {
+        unfinished => {
             if let Some(meter) = last.lock().ok().and_then(|last| last.clone()) {
                 report::print_failed(console, &run, &meter.counts());
             }
-            Err(error)
+            unfinished.map(|_| Ended::Interrupted)
         }
     }
 }
@@ -60,7 +62,7 @@ fn batch_run(args: ReadArgs) -> Result<BatchRun> {
         FormatArg::Arrow => Format::Arrow,
     });
     if !to_files && format.is_some_and(|format| format != Format::Ndjson) {
-        return usage("--format needs --to DIR: standard output is NDJSON");
+        return usage("--format needs --to DIR; standard output is NDJSON, and null: writes nothing");
     }
     let existing = args.mode.map(|mode| match mode {
         ModeArg::Error => Existing::Error,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::console::Console;
+use super::counted;
 use crate::counts::{Counts, Tally};
 use crate::position::Position;
 use crate::run::{BatchRun, Progress, Report};
@@ -16,9 +17,7 @@ pub(super) fn print(console: &Console, run: &BatchRun, report: &Report) {
         return;
     }
     console.say(&format!("{}: {}", run.table, summary(&report.counts)));
-    for line in losses(&report.counts) {
-        console.loss(&format!("  {line}"));
-    }
+    print_losses(console, &report.counts);
     for warning in &report.counts.warnings {
         console.warn(warning);
     }
@@ -40,6 +39,11 @@ pub(super) fn print_failed(console: &Console, run: &BatchRun, counts: &Counts) {
         "{}: failed after {rows_read} rows read in {pages} pages ({requests} requests, {retries} retries, {bytes} bytes)",
         run.table
     ));
+    print_losses(console, counts);
+}
+
+/// What was changed, dropped or left out.
+pub(super) fn print_losses(console: &Console, counts: &Counts) {
     for line in losses(counts) {
         console.loss(&format!("  {line}"));
     }
@@ -48,7 +52,11 @@ pub(super) fn print_failed(console: &Console, run: &BatchRun, counts: &Counts) {
 fn summary(counts: &Counts) -> String {
     let Counts { requests, retries, pages, bytes, rows_read, rows_emitted, .. } = counts;
     format!(
-        "{rows_read} rows read, {rows_emitted} emitted; {pages} pages, {requests} requests, {retries} retries, {bytes} bytes"
+        "{}, {rows_emitted} emitted; {}, {}, {}, {bytes} bytes",
+        counted(*rows_read, "row") + " read",
+        counted(*pages, "page"),
+        counted(*requests, "request"),
+        if *retries == 1 { "1 retry".to_owned() } else { format!("{retries} retries") },
     )
 }
 

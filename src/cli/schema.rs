@@ -39,7 +39,11 @@ fn no_records<T>(table: &str) -> Result<T> {
 }
 
 fn block(schema: &TableSchema) -> String {
-    let lines: Vec<String> = schema.columns.iter().map(line).collect();
+    let unnamed = |column: &&Column| column.name.is_empty();
+    let mut lines: Vec<String> = schema.columns.iter().filter(|c| !unnamed(c)).map(line).collect();
+    if schema.columns.iter().any(|c| unnamed(&c)) {
+        lines.push("  # a field without a name is left out: give it one, with path = \"/\"\n".to_owned());
+    }
     let rest = schema.rest.as_ref().map(|rest| format!("# undeclared fields are kept in {}\n", rest.name));
     format!("{}columns {{\n{}}}", rest.unwrap_or_default(), lines.concat())
 }
@@ -73,7 +77,8 @@ fn type_name(data_type: ColumnType) -> String {
 
 /// A key that needs no quotes is written without them.
 fn key(name: &str) -> String {
-    let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    // `include` is a word of the language.
+    let plain = !name.is_empty() && name != "include" && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if plain { name.to_owned() } else { quoted(name) }
 }
 

@@ -14,6 +14,9 @@ use crate::disk;
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::Instant;
 
+/// The memory of `dedup-key` makes a file of about a megabyte; nothing makes one of this size.
+const SIZE_MAX: u64 = 64 << 20;
+
 /// A directory of checkpoint files. It is made on the first commit.
 #[derive(Debug, Clone)]
 pub struct LocalStore {
@@ -32,6 +35,19 @@ impl LocalStore {
 
     fn read(&self, table: &str) -> Result<Option<Vec<u8>>> {
         let path = self.file(table);
+        let refuse = |what: &str| {
+            let said = format!("the checkpoint {} cannot be used: {what}; move it away", path.display());
+            Err(Error::new(ErrorKind::Store, said))
+        };
+        match fs::metadata(&path) {
+            Ok(found) if !found.is_file() => return refuse("it is not a file"),
+            Ok(found) if found.len() > SIZE_MAX => return refuse("it is too large to be one"),
+            // A link that leads nowhere is no first run (R6).
+            Err(e) if e.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
+                return refuse("it is a link to a file that is not there");
+            }
+            _ => {}
+        }
         match fs::read(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -41,6 +57,10 @@ impl LocalStore {
 
     fn lock(&self, table: &str) -> Result<File, LockError> {
         let path = self.dir.join(format!(".{table}.checkpoint.lock"));
+        if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+            let said = format!("the checkpoint cannot be locked: {} is not a file", path.display());
+            return Err(LockError::Failed(Error::new(ErrorKind::Store, said)));
+        }
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -66,6 +86,8 @@ impl LocalStore {
             Verdict::Done => Ok(()),
             Verdict::Conflict => Err(commit.conflict(&path.display().to_string())),
             Verdict::Replace(bytes) => {
+                // Where a link stands, the file behind it is the checkpoint.
+                let path = fs::canonicalize(&path).unwrap_or(path);
                 disk::replace(&path, &bytes).map_err(|e| failed("cannot write the checkpoint", &path, &e))
             }
         }

@@ -19,7 +19,10 @@ const TYPES: [(&str, &[&str]); 6] = [
 
 /// Reads the credentials; `directory` is that of the configuration.
 pub(super) fn read(section: &Section<'_>, directory: &Path) -> Option<Auth> {
-    let (name, own) = section.choice("type", &TYPES.map(|(name, own)| (name, (name, own))))?;
+    let Some((name, own)) = section.choice("type", &TYPES.map(|(name, own)| (name, (name, own)))) else {
+        check_types(section);
+        return None;
+    };
     for key in keys::AUTH.iter().filter(|k| **k != "type" && !own.contains(k) && section.sets(k)) {
         section.problem(key, format!("is no key of auth.type = {name}; that has {}", list(own)));
     }
@@ -62,6 +65,15 @@ pub(super) fn read(section: &Section<'_>, directory: &Path) -> Option<Auth> {
             oauth2(section, client_auth)
         }
     }
+}
+
+/// What can be checked without knowing the type: all problems at once (R11).
+fn check_types(section: &Section<'_>) {
+    for key in keys::AUTH.iter().filter(|key| !matches!(**key, "type" | "client-auth" | "token-url")) {
+        section.text(key);
+    }
+    section.choice("client-auth", &[("body", ()), ("basic", ())]);
+    section.text("token-url").and_then(|text| token_url(section, &text));
 }
 
 fn bearer(section: &Section<'_>, directory: &Path) -> Option<Auth> {

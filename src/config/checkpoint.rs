@@ -1,5 +1,7 @@
 //! Reads the `checkpoint` block of a table.
 
+use std::path::Path;
+
 use super::location::{self, Refused};
 use super::section::Section;
 use super::validate::Sent;
@@ -23,8 +25,8 @@ const MODES: [(&str, Mode); 4] =
 /// What only timestamp mode reads.
 const TIMESTAMP_KEYS: [&str; 5] = ["timestamp-path", "timestamp-param", "timestamp-format", "lag", "future"];
 
-/// Reads the block; a disabled one is checked by type only.
-pub(super) fn read(section: Section<'_>) -> Saving<'_> {
+/// Reads the block; a disabled one is checked by type only. `directory` is that of the configuration.
+pub(super) fn read<'a>(section: Section<'a>, directory: &Path) -> Saving<'a> {
     let enabled = section.flag("enabled").unwrap_or(false);
     let mode = section.choice("mode", &MODES);
     if enabled {
@@ -45,7 +47,7 @@ pub(super) fn read(section: Section<'_>) -> Saving<'_> {
             section.require(key, &why);
         }
     }
-    let location = read_location(&section, enabled);
+    let location = read_location(&section, enabled, directory);
     let timestamp_path = section.pointer("timestamp-path");
     let timestamp_param = section.name("timestamp-param");
     let timestamp_format = section.timestamp_format("timestamp-format");
@@ -78,9 +80,10 @@ pub(super) fn read(section: Section<'_>) -> Saving<'_> {
 }
 
 /// A disabled checkpoint may lead to a store that is built later.
-fn read_location(section: &Section<'_>, enabled: bool) -> Option<Location> {
+fn read_location(section: &Section<'_>, enabled: bool, directory: &Path) -> Option<Location> {
     match location::parse(&section.text("path")?) {
-        Ok(location) => Some(location),
+        // Relative to the configuration, as everything it names: a scheduler starts us anywhere.
+        Ok(Location::Local(path)) => Some(Location::Local(directory.join(path))),
         Err(Refused::Later(scheme)) => {
             if enabled {
                 section.report().unsupported(&section.key("path"), Some(&scheme));

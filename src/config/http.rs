@@ -137,12 +137,20 @@ pub(super) fn read_schema(
 ) -> Option<SchemaConfig> {
     let modes = [("strict", SchemaMode::Strict), ("infer", SchemaMode::Infer), ("variant", SchemaMode::Variant)];
     let mode = match section.sets("mode") {
-        true => section.choice("mode", &modes)?,
-        false if table.sets("columns") => SchemaMode::Strict,
-        false => SchemaMode::Infer,
+        true => section.choice("mode", &modes),
+        false if table.sets("columns") => Some(SchemaMode::Strict),
+        false => Some(SchemaMode::Infer),
     };
-    if mode == SchemaMode::Strict && columns.is_empty() {
-        table.problem("columns", "schema.mode = strict needs at least one column");
+    match mode {
+        Some(SchemaMode::Strict) if columns.is_empty() => {
+            table.problem("columns", "schema.mode = strict needs at least one column");
+        }
+        Some(SchemaMode::Infer) => table.unused(&["columns"], "schema.mode = infer"),
+        Some(SchemaMode::Variant) => {
+            table.unused(&["columns"], "schema.mode = variant");
+            section.unused(&["flatten-depth", "rest-column"], "schema.mode = variant");
+        }
+        _ => {}
     }
     // HOCON reads a bare `null` as "not set"; here it is the name of the setting.
     let on_mismatch = match (section.is_null("on-mismatch"), mode) {
@@ -150,19 +158,19 @@ pub(super) fn read_schema(
         _ if section.sets("on-mismatch") => {
             section.choice("on-mismatch", &[("null", OnMismatch::Null), ("fail", OnMismatch::Fail)])
         }
-        (_, SchemaMode::Infer) => Some(OnMismatch::Fail),
+        (_, Some(SchemaMode::Infer)) => Some(OnMismatch::Fail),
         _ => Some(OnMismatch::Null),
     };
     let rest_column = section.name("rest-column");
     if let Some(rest) = &rest_column {
-        let taken = columns.iter().any(|c| c.name == *rest) || (mode == SchemaMode::Variant && rest == "value");
+        let taken = columns.iter().any(|c| c.name == *rest) || (mode == Some(SchemaMode::Variant) && rest == "value");
         if taken {
             section.problem("rest-column", format!("{rest:?} is also a column of {}", table.path()));
         }
     }
     let (flatten_depth, batch_rows) = (section.size("flatten-depth", 0), section.size("batch-rows", 1));
     Some(SchemaConfig {
-        mode,
+        mode: mode?,
         flatten_depth: flatten_depth?,
         on_mismatch: on_mismatch?,
         rest_column,

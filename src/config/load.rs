@@ -81,6 +81,9 @@ fn read_source(path: &Path, top: &Section<'_>) -> (Option<SourceConfig>, Redacto
     let pagination = top.block("pagination", keys::PAGINATION);
     pagination::check_types(&pagination);
     let hadoop = read_hadoop(top);
+    if !hadoop.is_empty() {
+        report.warn("hadoop", "has no effect yet: only local paths are built");
+    }
 
     let blocks = top.blocks("tables", keys::TABLE);
     if !top.sets("tables") {
@@ -90,6 +93,7 @@ fn read_source(path: &Path, top: &Section<'_>) -> (Option<SourceConfig>, Redacto
     }
     let shared = Shared {
         base_url: base_url.clone(),
+        directory: path.parent().unwrap_or(Path::new("")),
         format: http::read_format(&http_block),
         auth_sends: auth_block.name("query-param").map(|param| Sent::by(&auth_block, "query-param", &param)),
         pagination,

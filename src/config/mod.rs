@@ -465,7 +465,7 @@ pub enum Future {
 /// Where checkpoints live (R9). Other schemes are refused at load until their store is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// A local directory; a relative path is relative to the working directory.
+    /// A local directory; a relative path in the file is relative to the file.
     Local(PathBuf),
 }
 

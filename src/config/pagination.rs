@@ -135,6 +135,7 @@ pub(super) fn read<'a>(own: Section<'a>, source: &Section<'a>, method: Method) -
     }
     if !section.sets("page-size-param") && values.style != Some(StyleName::Offset) {
         values.page_size_param = None;
+        section.unused(&["max-page-size"], "no page-size-param");
     }
     let (style, page_size_param) = (values.style, values.page_size_param.clone());
     let shared = (values.results_path.take(), values.max_page_size, values.max_pages);

@@ -48,6 +48,11 @@ impl Report {
     }
 }
 
+/// Whether a credential may stand at a key, rightly or by mistake (R23): its value is never shown.
+fn is_private(key: &str) -> bool {
+    key.split('.').any(|word| matches!(word, "auth" | "headers" | "params" | "hadoop" | "body"))
+}
+
 /// A block that several tables share is read once for each of them: its problems are said once.
 fn add(list: &RefCell<Vec<Problem>>, problem: Problem) {
     let mut list = list.borrow_mut();
@@ -169,7 +174,9 @@ impl<'a> Section<'a> {
     /// Says of a wrong value what was expected; shows the value if it was written out.
     fn wrong<T>(&self, found: &Found<'_>, expected: &str) -> Option<T> {
         let shown = match found.value {
-            HoconValue::Scalar(s) if self.report.places.is_literal(&found.path) => format!("{:?}", s.raw),
+            HoconValue::Scalar(s) if self.report.places.is_literal(&found.path) && !is_private(&found.path) => {
+                format!("{:?}", s.raw)
+            }
             other => kind(other).to_owned(),
         };
         self.report.problem(&found.path, format!("expected {expected}, not {shown}"));

@@ -1,5 +1,7 @@
 //! Reads one table.
 
+use std::path::Path;
+
 use hocon::{HoconValue, ScalarType};
 use jsonptr::PointerBuf;
 use serde_json::{Map, Value};
@@ -14,6 +16,8 @@ use super::{CursorTo, Style, checkpoint, http, keys, later, pagination, text, ur
 /// What a table takes from the blocks of its source.
 pub(super) struct Shared<'a> {
     pub(super) base_url: Option<Url>,
+    /// Of the configuration file.
+    pub(super) directory: &'a Path,
     pub(super) format: Option<Format>,
     /// The parameter of `auth.type = query`.
     pub(super) auth_sends: Option<Sent>,
@@ -42,7 +46,7 @@ pub(super) fn read(name: &str, table: &Section<'_>, shared: &Shared<'_>) -> Opti
     if cursor_in_body && body.as_ref().is_some_and(|b| !b.is_object()) {
         table.problem("body", "must be a block: pagination.cursor-body-path puts the cursor into it");
     }
-    let saving = checkpoint::read(table.block("checkpoint", keys::CHECKPOINT));
+    let saving = checkpoint::read(table.block("checkpoint", keys::CHECKPOINT), shared.directory);
 
     let endpoint = table.text("endpoint");
     table.require("endpoint", ": a path relative to base-url");
@@ -102,6 +106,8 @@ fn check_name(name: &str, table: &Section<'_>) {
         "has a /, \\ or :"
     } else if name.contains(char::is_control) {
         "has control characters"
+    } else if name.len() > 200 {
+        "has more than 200 bytes"
     } else {
         return;
     };

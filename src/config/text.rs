@@ -155,17 +155,31 @@ impl Walk {
     fn file(&mut self, path: &Path, block: &str, depth: usize, from: &Place) -> Option<AstNode> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
+                self.fail(block, from, format!("{} is not UTF-8: save it as UTF-8", path.display()));
+                return None;
+            }
             Err(e) => {
                 self.fail(block, from, format!("cannot read {}: {e}", path.display()));
                 return None;
             }
         };
-        let parsed = hocon::tokenize(&text).and_then(|tokens| hocon::parser::parse_tokens(&tokens));
-        let ast = match parsed {
+        let parsed = hocon::tokenize(&text).and_then(|tokens| {
+            let stray = stray_brace(&tokens).map(|token| (token.line, token.col));
+            hocon::parser::parse_tokens(&tokens).map(|ast| (ast, stray))
+        });
+        let failure = match parsed {
+            Ok((ast, None)) => Ok(ast),
+            // The parser would take it for the end of the file, and drop what follows.
+            Ok((_, Some((line, column)))) => {
+                Err((line, format!("syntax error at column {column}: this }} closes nothing")))
+            }
+            Err(e) => Err((e.line, syntax_error(&e.message, e.col))),
+        };
+        let ast = match failure {
             Ok(ast) => ast,
-            Err(e) => {
-                let place = Place { file: path.to_owned(), line: e.line.max(1) };
-                self.fail("", &place, syntax_error(&e.message, e.col));
+            Err((line, message)) => {
+                self.fail("", &Place { file: path.to_owned(), line: line.max(1) }, message);
                 return None;
             }
         };
@@ -284,6 +298,25 @@ impl Walk {
     }
 }
 
+/// The first closing brace that nothing opened.
+fn stray_brace(tokens: &[hocon::Token]) -> Option<&hocon::Token> {
+    let mut open = 0_usize;
+    tokens.iter().find(|token| match token.kind {
+        hocon::TokenKind::LBrace => {
+            open += 1;
+            false
+        }
+        hocon::TokenKind::RBrace => match open.checked_sub(1) {
+            Some(left) => {
+                open = left;
+                false
+            }
+            None => true,
+        },
+        _ => false,
+    })
+}
+
 /// What the parser said, without the source text it may quote (R23).
 fn syntax_error(message: &str, column: usize) -> String {
     let words = message.split(['"', '\'', ':', '(', '`', '{']).next().unwrap_or("").trim();
@@ -334,5 +367,8 @@ fn resolve(
 
 /// What the resolver said: it names kinds and substitutions, never values; only its first clause is shown.
 fn resolve_error(message: &str) -> String {
+    if message.contains("concatenation") {
+        return "two values stand side by side: put a comma or a new line between settings".to_owned();
+    }
     message.split(';').next().unwrap_or(message).to_owned()
 }

@@ -6,6 +6,9 @@ use url::Url;
 use crate::plan::request::set_query;
 use crate::secret::{REDACTED, Redactor, names_a_secret};
 
+/// The longest URL in a message, in characters.
+const SHOWN_MAX: usize = 500;
+
 /// The URL for messages: without user info, known secrets and the values of parameters named like a secret (R23).
 pub(super) fn shown(url: &Url, redactor: &Redactor) -> String {
     let mut url = url.clone();
@@ -18,7 +21,11 @@ pub(super) fn shown(url: &Url, redactor: &Redactor) -> String {
         pairs.collect::<Vec<_>>().join("&")
     });
     url.set_query(masked.as_deref());
-    redactor.scrub(url.as_str())
+    let text = redactor.scrub(url.as_str());
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text,
+    }
 }
 
 /// Removes user info: it would be a credential that nobody configured.

@@ -169,11 +169,13 @@ impl Client {
             let answer = self.follow(start.clone(), &credential, within).await?;
             let is_denied = answer.status == 401 && self.guard.trusts(&answer.url) && !attempts.is_renewed();
             if is_denied && self.shared.auth.renew(self, &credential).await? {
+                tracing::debug!("the credential was renewed after a 401");
                 attempts.renew();
                 is_renewal = true;
                 continue;
             }
-            if (200..300).contains(&answer.status) {
+            // 206 is a part of a page that nobody asked for.
+            if (200..300).contains(&answer.status) && answer.status != 206 {
                 return Ok(answer);
             }
             return Err(self.refused(answer, "the API", |status| matches!(status, 401 | 403)).await);
@@ -190,6 +192,7 @@ impl Client {
             let Some(next) = hop.next(answer.status, &answer.headers) else { return Ok(answer) };
             let next = next.map_err(refuse)?;
             self.guard.check_redirect(&hop.url, &next.url).map_err(refuse)?;
+            tracing::debug!(to = %self.shown(&next.url), "redirected");
             seen.insert(std::mem::replace(&mut hop, next));
             if seen.contains(&hop) {
                 return Err(refuse("the API's redirects go round in a circle".into()));
@@ -208,8 +211,13 @@ impl Client {
         Meter::add(&self.meter.requests, 1);
         let place = self.place(&url);
         let asked = Instant::now();
+        let (method, shown) = (outgoing.method.clone(), self.shown(&url));
         match timeout(within, self.shared.transport.send(outgoing)).await {
-            Ok(Ok(incoming)) => Streamed::new(incoming, url, asked, self.shared.http.idle_timeout, place),
+            Ok(Ok(incoming)) => {
+                let (status, took) = (incoming.status.as_u16(), asked.elapsed());
+                tracing::info!(%method, url = %shown, status, ms = took.as_millis(), "answered");
+                Streamed::new(incoming, url, asked, self.shared.http.idle_timeout, place)
+            }
             Ok(Err(failure)) => Err(place.failed(failure)),
             Err(_) => {
                 let message = format!("no answer from {} within {}", transport::place(&url), seconds(within));

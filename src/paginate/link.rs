@@ -10,7 +10,7 @@ pub(super) fn next(answer: Answer<'_>) -> Result<Option<Request>> {
         // Targets are ASCII; a title in another charset must not hide the link beside it.
         let line = String::from_utf8_lossy(line.as_bytes());
         // RFC 9110 section 5.6.1: empty list elements are nothing.
-        let line = line.trim_matches([',', ' ', '\t']);
+        let line = line.trim_start_matches([',', ' ', '\t']).trim_end_matches([',', ';', ' ', '\t']);
         if line.is_empty() {
             continue;
         }
@@ -26,5 +26,6 @@ pub(super) fn next(answer: Answer<'_>) -> Result<Option<Request>> {
 }
 
 fn is_next(rel: &str) -> bool {
-    rel.split_ascii_whitespace().any(|one| one.eq_ignore_ascii_case("next"))
+    // Single quotes are no quotes in RFC 8288, but nobody means a relation of that name.
+    rel.split_ascii_whitespace().any(|one| one.trim_matches('\'').eq_ignore_ascii_case("next"))
 }

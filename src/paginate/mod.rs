@@ -252,7 +252,7 @@ impl Walk {
 }
 
 /// What the declared end of an offset or page style says after a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Declared {
     total: Option<u64>,
     has_more: Option<bool>,
@@ -271,6 +271,12 @@ impl Declared {
             None => None,
         };
         Ok(Self { total, has_more })
+    }
+
+    /// What is known after an empty page that declares nothing itself: what was declared last still stands, or rows
+    /// that were promised would be lost in silence.
+    fn or(self, last: Self) -> Self {
+        Self { total: self.total.or(last.total), has_more: self.has_more.or(last.has_more) }
     }
 
     /// Whether the walk goes on after a page of `received` records that brought it to `position` (R14).

@@ -9,13 +9,13 @@ use crate::error::{Error, ErrorKind, Result};
 pub struct Offset {
     start: u64,
     next: u64,
-    total: Option<u64>,
+    declared: Declared,
 }
 
 impl Offset {
     /// At a stored offset, or 0.
     pub fn starting(start: u64) -> Self {
-        Self { start, next: start, total: None }
+        Self { start, next: start, declared: Declared::default() }
     }
 
     /// The offset that is asked for next: start plus records received.
@@ -25,7 +25,7 @@ impl Offset {
 
     /// The total that the last page declared.
     pub fn total(&self) -> Option<u64> {
-        self.total
+        self.declared.total
     }
 
     /// Takes a page; `false` is the end.
@@ -35,13 +35,14 @@ impl Offset {
             .checked_add(answer.received)
             .ok_or_else(|| Error::new(ErrorKind::Incomplete, "the offset is beyond 64 bits"))?;
         let declared = Declared::read(answer.envelope, end)?;
-        self.total = declared.total;
+        let known = declared.or(self.declared);
+        self.declared = known;
         if let Some(total) = declared.total.filter(|total| *total < self.start && warnings.is_empty()) {
             warnings.push(format!(
                 "the stored offset {} is beyond the API's total of {total}: records were removed, or it is another list",
                 self.start
             ));
         }
-        declared.goes_on(answer.received, self.next)
+        if answer.received == 0 { known } else { declared }.goes_on(answer.received, self.next)
     }
 }

@@ -9,13 +9,13 @@ use crate::error::{Error, ErrorKind, Result};
 pub struct PageNumber {
     number: u64,
     received: u64,
-    total: Option<u64>,
+    declared: Declared,
 }
 
 impl PageNumber {
     /// At the first page.
     pub fn starting(number: u64) -> Self {
-        Self { number, received: 0, total: None }
+        Self { number, received: 0, declared: Declared::default() }
     }
 
     /// The page that is asked for next.
@@ -30,7 +30,7 @@ impl PageNumber {
 
     /// The total that the last page declared.
     pub fn total(&self) -> Option<u64> {
-        self.total
+        self.declared.total
     }
 
     /// Takes a page; `false` is the end.
@@ -39,7 +39,8 @@ impl PageNumber {
         self.received = self.received.checked_add(answer.received).ok_or_else(overflow)?;
         self.number = self.number.checked_add(1).ok_or_else(overflow)?;
         let declared = Declared::read(answer.envelope, end)?;
-        self.total = declared.total;
-        declared.goes_on(answer.received, self.received)
+        let known = declared.or(self.declared);
+        self.declared = known;
+        if answer.received == 0 { known } else { declared }.goes_on(answer.received, self.received)
     }
 }

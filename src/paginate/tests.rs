@@ -233,6 +233,19 @@ fn r14_the_declared_end_in_all_its_forms() {
 }
 
 #[test]
+fn r14_what_was_declared_still_stands_after_an_empty_page_that_says_nothing() {
+    for (total, more) in [(Scalar::Number("6".into()), Scalar::Absent), (Scalar::Absent, Scalar::Bool(true))] {
+        for style in [offset_style(true, true), Style::Page { param: "p".into(), first: 1, end: end(true, true) }] {
+            let mut walk = walk(&paging(style, 2), None);
+            let mut said = Said::rows(2);
+            (said.envelope.total, said.envelope.has_more) = (total.clone(), more.clone());
+            step(&mut walk, &said).unwrap();
+            assert_eq!(step(&mut walk, &Said::rows(0)).unwrap_err().kind(), ErrorKind::Incomplete);
+        }
+    }
+}
+
+#[test]
 fn r14_a_stored_offset_beyond_the_total_warns_and_ends() {
     let mut walk = walk(&paging(offset_style(true, false), 2), Some(&Position::Offset(10)));
     let mut said = Said::rows(0);
@@ -251,6 +264,7 @@ fn r17_link_headers_of_every_shape_lead_to_the_same_page() {
         &["<?page=9>; title=\"x, y; rel=next\"; rel=\"prev\", <items?page=2>; rel=\"last next\""],
         &["<?page=9>;rel=x;title, <//api.test/v1/items?page=2>;rel=\"next\""],
         &[", <?page=2>; rel=next , "],
+        &["<?page=2>; rel='next';"],
     ];
     for lines in shapes {
         let mut walk = walk(&paging(Style::LinkHeader, 1), None);

@@ -97,6 +97,11 @@ impl RequestTemplate {
 
     fn build(&self, more: &[(&str, &str)], body: Option<Value>) -> Request {
         let mut url = self.url.clone();
+        if self.is_link {
+            // A link brings its own paging parameters; each is sent once.
+            let text = more.iter().fold(url.to_string(), |text, (name, _)| without_param(&text, name));
+            url = Url::parse(&text).unwrap_or(url);
+        }
         let fixed = self.params.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         set_query(&mut url, fixed.chain(more.iter().copied()));
         Request { method: self.method, url, body: body.map(|b| b.to_string()), is_link: self.is_link }
@@ -115,6 +120,15 @@ pub fn set_query<'a>(url: &mut Url, pairs: impl Iterator<Item = (&'a str, &'a st
         query.extend(encode(value));
     }
     url.set_query(if query.is_empty() { None } else { Some(&query) });
+}
+
+/// A URL text without user info; everything else stays as it was written (R23).
+pub fn without_user(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, after) = rest.split_at(end);
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    format!("{scheme}://{host}{after}")
 }
 
 /// A URL text without the query parameter `name`; everything else stays as it was written (R23).

@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -32,12 +31,12 @@ impl Seen {
         self.0.len()
     }
 
-    /// The `seen` member of a checkpoint file: hash to nanoseconds since 1970, or null.
+    /// The `seen` member of a checkpoint file: hash to RFC 3339 text, or null.
     pub fn to_json(&self) -> Value {
         let mut hashes: Vec<_> = self.0.iter().collect();
         hashes.sort();
         let pairs = hashes.into_iter().map(|(hash, at)| {
-            (hash.clone(), at.and_then(|at| at.timestamp_nanos_opt()).map_or(Value::Null, Value::from))
+            (hash.clone(), at.map_or(Value::Null, |at| Value::String(TimestampFormat::Rfc3339.render(at))))
         });
         Value::Object(pairs.collect::<Map<_, _>>())
     }
@@ -49,8 +48,9 @@ impl Seen {
             .map(|(hash, at)| match at {
                 Value::Null => Ok((hash.clone(), None)),
                 at => {
-                    let nanos = at.as_i64().ok_or("its memory of delivered records has an unreadable instant")?;
-                    Ok((hash.clone(), Some(DateTime::from_timestamp_nanos(nanos))))
+                    let read = at.as_str().and_then(|text| TimestampFormat::Rfc3339.parse(text));
+                    let at = read.ok_or("its memory of delivered records has an unreadable instant")?;
+                    Ok((hash.clone(), Some(at)))
                 }
             })
             .collect::<Result<_, _>>()
@@ -151,7 +151,7 @@ impl Boundary {
         if self.policy.format.is_some() {
             // A record without a readable timestamp has no place on the boundary: it is always delivered.
             let Some(at) = at else { return true };
-            let hash = hash_of(identity, &at.timestamp_nanos_opt().unwrap_or(at.timestamp()).to_string());
+            let hash = hash_of(identity, &format!("{}.{:09}", at.timestamp(), at.timestamp_subsec_nanos()));
             let repeated = self.stored.0.contains_key(&hash);
             if self.floor().is_none_or(|floor| at >= floor) {
                 self.delivered.insert(hash, Some(at));
@@ -356,11 +356,17 @@ mod tests {
     fn r05_a_future_record_is_remembered_so_that_it_does_not_come_again() {
         let mut first = Boundary::new(policy(true), Seen::default());
         show(&mut first, "1", "2026-01-01T00:00:00Z");
-        show(&mut first, "9", "2099-01-01T00:00:00Z");
+        show(&mut first, "9", "2999-01-01T00:00:00.1Z");
         let stored = Some(at("2026-01-01T00:00:00Z"));
         let mut second = Boundary::new(BoundaryPolicy { stored, ..policy(true) }, first.finish().seen);
-        assert!(!show(&mut second, "9", "2099-01-01T00:00:00Z"));
-        assert_eq!(second.finish().seen.len(), 2, "an idle read keeps the memory");
+        assert!(!show(&mut second, "9", "2999-01-01T00:00:00.1Z"));
+        let seen = second.finish().seen;
+        assert_eq!(seen.len(), 2, "an idle read keeps the memory");
+        let stored = Seen::from_json(&seen.to_json()).unwrap();
+        let mut third =
+            Boundary::new(BoundaryPolicy { stored: Some(at("2026-01-01T00:00:00Z")), ..policy(true) }, stored);
+        assert!(!show(&mut third, "9", "2999-01-01T00:00:00.1Z"), "so does an idle one that was stored in between");
+        assert!(show(&mut third, "9", "2999-01-01T00:00:00.7Z"), "an update is never dropped, however far its date");
     }
 
     #[test]

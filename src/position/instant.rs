@@ -1,6 +1,6 @@
 //! Instants: parse what an API writes, compare as points in time, render as the API writes (R4).
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use chrono::format::{Item, Parsed, StrftimeItems};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeDelta, Utc};
@@ -49,9 +49,31 @@ impl TimestampFormat {
                 if StrftimeItems::new(pattern).any(|item| item == Item::Error) {
                     return Err(format!("{pattern:?} is not a valid strftime pattern"));
                 }
-                Self::Strftime(pattern.to_owned())
+                if pattern.contains("%Z") {
+                    return Err(format!("{pattern:?}: %Z is a zone's name and says no offset; use %z"));
+                }
+                if pattern.contains(".%f") {
+                    let dotted = pattern.replace(".%f", "%.f");
+                    return Err(format!("{pattern:?}: %f counts nanoseconds; a fraction is {dotted:?}"));
+                }
+                Self::Strftime(pattern.to_owned()).there_and_back()?
             }
         })
+    }
+
+    /// A pattern that cannot write an instant, or read what it wrote, would never give a position.
+    fn there_and_back(self) -> Result<Self, String> {
+        let mut text = String::new();
+        let sample = DateTime::from_timestamp(1_770_127_506, 0).unwrap_or_default();
+        let written = match &self {
+            Self::Strftime(pattern) => write!(text, "{}", sample.format(pattern)).is_ok(),
+            _ => true,
+        };
+        if written && self.parse(&text).is_some() {
+            Ok(self)
+        } else {
+            Err(format!("{:?} does not name a point in time that can be written and read back", self.to_string()))
+        }
     }
 
     /// The instant that `text` names, or `None` when it names none.
@@ -130,6 +152,13 @@ fn parse_pattern(text: &str, pattern: &str) -> Option<Instant> {
             let seconds = parsed.timestamp()?;
             DateTime::from_timestamp(seconds, parsed.nanosecond().unwrap_or(0))
         });
+    }
+    // A pattern of a month or a year names its first day.
+    if parsed.day().is_none() && parsed.ordinal().is_none() && parsed.timestamp().is_none() {
+        if parsed.month().is_none() && parsed.isoweek().is_none() {
+            parsed.set_month(1).ok()?;
+        }
+        parsed.set_day(1).ok()?;
     }
     let day = parsed.to_naive_date().ok()?;
     let time = if parsed.hour_div_12().is_none() && parsed.hour_mod_12().is_none() {
@@ -293,6 +322,21 @@ mod tests {
     fn r11_a_java_pattern_is_refused_with_its_translation() {
         let said = TimestampFormat::named("yyyy-MM-dd'T'HH:mm:ss").unwrap_err();
         assert!(said.contains("%Y-%m-%dT%H:%M:%S"), "{said}");
-        assert!(TimestampFormat::named("soon").is_err() && TimestampFormat::named("%Q").is_err());
+        for pattern in
+            ["soon", "%Q", "%H:%M", "%Y-%m-%d %H:%M:%S %Z", "%Y-%m-%dT%H:%M:%S%#z", "%S.%fZ", "%Y-%m-%d %I:%M"]
+        {
+            assert!(TimestampFormat::named(pattern).is_err(), "{pattern}");
+        }
+        for pattern in [
+            "%Y-%m-%dT%H:%M:%SZ",
+            "%d.%m.%Y",
+            "%Y-%m-%d %H:%M %z",
+            "%s",
+            "%Y-%m-%dT%H:%M:%S%.fZ",
+            "%Y%m%d",
+            "%e %b %Y %I:%M:%S %p",
+        ] {
+            assert!(TimestampFormat::named(pattern).is_ok(), "{pattern}");
+        }
     }
 }

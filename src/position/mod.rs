@@ -92,7 +92,7 @@ impl Position {
 
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.mode(), self.text())
+        write!(f, "{} {}", self.mode(), self.text().replace(char::is_control, "\u{fffd}"))
     }
 }
 

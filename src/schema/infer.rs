@@ -29,6 +29,9 @@ use super::{RestColumn, TableSchema};
 use crate::config::{ColumnType, SchemaConfig};
 use crate::error::{Error, ErrorKind, Result};
 
+/// The most columns that are inferred (R26): a batch takes memory for each of them in each row.
+const COLUMNS_MAX: usize = 2_000;
+
 /// The schema of these records, each one a JSON text. Records that are no objects say nothing.
 pub fn infer<'a>(records: impl IntoIterator<Item = &'a str>, config: &SchemaConfig) -> Result<TableSchema> {
     let mut shape = Shape::default();
@@ -36,6 +39,14 @@ pub fn infer<'a>(records: impl IntoIterator<Item = &'a str>, config: &SchemaConf
         shape.observe(record, config.flatten_depth.saturating_add(1));
     }
     let columns = flatten::columns(&shape.into_members(), config.flatten_depth)?;
+    if columns.len() > COLUMNS_MAX {
+        let said = format!(
+            "the records have {} fields, more than {COLUMNS_MAX}: their keys are data, not columns; declare columns, \
+             flatten less (schema.flatten-depth) or use schema.mode = variant",
+            columns.len()
+        );
+        return Err(Error::new(ErrorKind::Schema, said));
+    }
     let rest = config.rest_column.as_ref().map(|name| RestColumn {
         name: name.clone(),
         declared: columns.iter().map(|column| column.path.clone()).collect(),

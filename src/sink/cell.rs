@@ -1,16 +1,17 @@
 //! One column of a batch, read cell by cell into text: JSON values and bare texts.
 
 use std::io::Write as _;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
     Date32Type, Decimal128Type, DecimalType as _, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array, StringArray,
-    TimestampMicrosecondArray,
+    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array, RecordBatch,
+    RecordBatchOptions, StringArray, TimestampMicrosecondArray,
 };
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use chrono::{DateTime, NaiveDate, SecondsFormat};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -105,3 +106,24 @@ impl<'a> Cells<'a> {
 
 /// Writing to a vector of bytes cannot fail.
 fn put<E>(_: Result<(), E>) {}
+/// A batch whose columns are texts, as NDJSON and CSV write them.
+pub(crate) fn as_texts(batch: &RecordBatch) -> Result<RecordBatch> {
+    let schema = batch.schema();
+    let fields = schema.fields().iter().map(|field| Field::new(field.name(), DataType::Utf8, true));
+    let columns = batch.columns().iter().map(|column| {
+        let cells = Cells::of(column)?;
+        let texts = (0..batch.num_rows()).map(|row| {
+            let mut text = Vec::new();
+            if cells.is_null(row) {
+                return None;
+            }
+            cells.bare(row, &mut text);
+            Some(String::from_utf8_lossy(&text).into_owned())
+        });
+        Ok(Arc::new(texts.collect::<StringArray>()) as ArrayRef)
+    });
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns, &options)
+        .map_err(|error| Error::new(ErrorKind::Bug, format!("a batch could not be made of texts: {error}")))
+}

@@ -129,6 +129,7 @@ fn sweep(dir: &Path) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with(STAGED.0)
             && name.ends_with(STAGED.1)
+            && path.is_file()
             && let Ok(file) = OpenOptions::new().write(true).open(&path)
             && file.try_lock().is_ok()
         {

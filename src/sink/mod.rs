@@ -7,6 +7,8 @@ mod files;
 mod ndjson;
 mod stdout;
 
+pub(crate) use cell::as_texts;
+
 use std::fmt;
 use std::path::PathBuf;
 
@@ -57,7 +59,7 @@ impl Output {
     pub fn open(&self, table: &str, existing: Existing, run: &str) -> Result<Box<dyn Sink>> {
         Ok(match &self.destination {
             Destination::Null => Box::new(Null),
-            Destination::Stdout => Box::new(stdout::Stdout::new()),
+            Destination::Stdout => Box::new(stdout::Stdout::open()?),
             Destination::Directory(dir) => Box::new(files::Files::open(dir, table, self.format, existing, run)?),
         })
     }
