@@ -33,4 +33,4 @@ bench: build
 	python3 benches/flights.py --bin "$(target)/release/restmark"
 
 doc:
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps

@@ -36,8 +36,11 @@ pub(super) fn print_failed(console: &Console, run: &BatchRun, counts: &Counts) {
     }
     let Counts { requests, retries, pages, bytes, rows_read, .. } = counts;
     console.say(&format!(
-        "{}: failed after {rows_read} rows read in {pages} pages ({requests} requests, {retries} retries, {bytes} bytes)",
-        run.table
+        "{}: failed after {} read in {} ({}, {retries} retries, {bytes} bytes)",
+        run.table,
+        counted(*rows_read, "row"),
+        counted(*pages, "page"),
+        counted(*requests, "request"),
     ));
     print_losses(console, counts);
 }
