@@ -1,4 +1,4 @@
-//! Where a checkpoint path leads: the local file system or a store (R9).
+//! Where a path of a checkpoint or an output leads: the local file system or a store (R9).
 
 use std::path::PathBuf;
 
@@ -9,15 +9,15 @@ const LATER: &[&str] = &["hdfs", "viewfs", "s3", "s3a", "s3n", "gs", "abfs", "ab
 
 /// Why a path is refused.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(crate) enum Refused {
     /// The scheme is known; its store is built later.
     Later(String),
     /// It cannot be right.
     Wrong(String),
 }
 
-/// Reads a checkpoint path.
-pub(super) fn parse(text: &str) -> Result<Location, Refused> {
+/// Reads a path of the configuration or the command line.
+pub(crate) fn parse(text: &str) -> Result<Location, Refused> {
     if text.is_empty() || text.contains('\0') {
         return Err(Refused::Wrong("must be a directory".into()));
     }

@@ -6,7 +6,7 @@ mod http;
 mod keys;
 mod later;
 pub mod load;
-mod location;
+pub(crate) mod location;
 mod pagination;
 mod section;
 mod table;

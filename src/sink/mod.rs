@@ -14,6 +14,8 @@ use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
 
+use crate::config::Location;
+use crate::config::location::{self, Refused};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Takes the rows of one run.
@@ -76,24 +78,19 @@ pub enum Destination {
     Directory(PathBuf),
 }
 
-/// The schemes of R9 whose outputs are not built yet.
-const LATER: [&str; 11] = ["hdfs", "viewfs", "s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "dbfs"];
-
 impl Destination {
     /// Reads `--to`: `-`, `null:`, a local path or `file:` URL (R9).
     pub fn parse(text: &str) -> Result<Self> {
         let usage = |what: String| Error::new(ErrorKind::Config, what);
         match text {
-            "" => return Err(usage("--to is empty; give a directory, - or null:".to_owned())),
             "-" => return Ok(Self::Stdout),
             "null:" => return Ok(Self::Null),
             _ => {}
         }
-        let Some(scheme) = scheme(text) else { return Ok(Self::Directory(text.into())) };
-        match scheme.to_ascii_lowercase().as_str() {
-            "file" => file_url(text).map(Self::Directory),
-            known if LATER.contains(&known) => Err(usage(format!("not supported yet: --to {scheme}:..."))),
-            _ => Err(usage(format!("unknown scheme {scheme}: in --to; give a directory, file:, - or null:"))),
+        match location::parse(text) {
+            Ok(Location::Local(dir)) => Ok(Self::Directory(dir)),
+            Err(Refused::Later(scheme)) => Err(usage(format!("not supported yet: --to {scheme}..."))),
+            Err(Refused::Wrong(said)) => Err(usage(format!("--to: {said}; - is standard output, null: counts only"))),
         }
     }
 }
@@ -105,27 +102,6 @@ impl fmt::Display for Destination {
             Self::Null => f.write_str("nowhere"),
             Self::Directory(dir) => write!(f, "{}", dir.display()),
         }
-    }
-}
-
-/// The scheme of a path; one letter is a Windows drive.
-fn scheme(text: &str) -> Option<&str> {
-    let (scheme, _) = text.split_once(':')?;
-    let valid = scheme.len() > 1
-        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-    valid.then_some(scheme)
-}
-
-/// `file:/a`, `file:///a` and `file:a`.
-fn file_url(text: &str) -> Result<PathBuf> {
-    let rest = &text["file:".len()..];
-    let Some(authority) = rest.strip_prefix("//") else { return Ok(rest.into()) };
-    let path = authority.strip_prefix("localhost").unwrap_or(authority);
-    if path.starts_with('/') {
-        Ok(path.into())
-    } else {
-        Err(Error::new(ErrorKind::Config, format!("--to {text} names a host; write file:///path")))
     }
 }
 
