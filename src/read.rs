@@ -13,7 +13,7 @@ use crate::config::{Auth, CheckpointConfig, Future, ModeConfig, ResponseFormat, 
 use crate::counts::{Counts, Meter, Tally};
 use crate::decode::{DecodeSpec, Decoder, LineDecoder, Page, Scalar};
 use crate::error::{Error, ErrorKind, Result};
-use crate::fetch::{Client, Response};
+use crate::fetch::{Attempts, Client, Response};
 use crate::paginate::{Answer, Step, Walk};
 use crate::plan::request::{RequestTemplate, without_param, without_user};
 use crate::plan::{Partition, Request};
@@ -279,53 +279,51 @@ impl Reader {
 
     /// A streamed body: rows are handed on as they come; asked again only before the first of them left (R19).
     async fn lines(&mut self, events: &mpsc::Sender<Result<Event>>) -> Result<Option<Passed>> {
-        let request = self.walk.current().clone();
         let mut attempts = self.client.attempts();
         let fresh = self.boundary.clone();
         loop {
-            let mut streamed = self.client.open(&request, &mut attempts).await?;
-            let (mut whole, mut content) = (Page::default(), DefaultHasher::new());
             let mut handed_on = false;
-            if let Bodies::Lines(decoder) = &mut self.bodies {
-                decoder.begin()?;
+            match self.body(&mut attempts, &mut handed_on, events).await {
+                Err(error) if !handed_on => attempts.again(error).await?,
+                ended => return ended,
             }
-            let broken = loop {
-                let chunk = match streamed.chunk().await {
-                    Ok(chunk) => chunk,
-                    Err(error) => break Some(error),
-                };
-                if let Some(bytes) = &chunk {
-                    Meter::add(&self.meter.bytes, bytes.len() as u64);
-                    content.write(bytes);
-                }
-                for page in self.bodies.feed(chunk.as_deref(), &mut self.boundary)? {
-                    handed_on |= !page.batches.is_empty();
-                    Meter::add(&self.meter.rows, page.received);
-                    whole.received += page.received;
-                    self.counts.merge(page.counts);
-                    if !self.hand_on(page.batches, events).await {
-                        return Ok(None);
-                    }
-                }
-                if chunk.is_none() {
-                    break None;
-                }
-            };
-            let Some(error) = broken else {
-                // Two bodies with the same bytes are the same page (R15).
-                whole.content = u128::from(content.finish()) | 1 << 64;
-                let (status, headers, url) = (streamed.status, streamed.headers.clone(), streamed.url.clone());
-                return Ok(Some(Passed {
-                    response: Response { status, headers, url, body: Bytes::new() },
-                    page: whole,
-                }));
-            };
-            if handed_on {
-                return Err(error);
-            }
-            attempts.again(error).await?;
             self.boundary = fresh.clone();
         }
+    }
+
+    /// One try at a streamed body. `None` where the consumer has enough.
+    async fn body(
+        &mut self,
+        attempts: &mut Attempts,
+        handed_on: &mut bool,
+        events: &mpsc::Sender<Result<Event>>,
+    ) -> Result<Option<Passed>> {
+        let mut streamed = self.client.open(self.walk.current(), attempts).await?;
+        self.bodies.begin()?;
+        let (mut whole, mut content) = (Page::default(), DefaultHasher::new());
+        loop {
+            let chunk = streamed.chunk().await?;
+            if let Some(bytes) = &chunk {
+                Meter::add(&self.meter.bytes, bytes.len() as u64);
+                content.write(bytes);
+            }
+            for page in self.bodies.feed(chunk.as_deref(), &mut self.boundary)? {
+                *handed_on |= !page.batches.is_empty();
+                Meter::add(&self.meter.rows, page.received);
+                whole.received += page.received;
+                self.counts.merge(page.counts);
+                if !self.hand_on(page.batches, events).await {
+                    return Ok(None);
+                }
+            }
+            if chunk.is_none() {
+                break;
+            }
+        }
+        // Two bodies with the same bytes are the same page (R15).
+        whole.content = u128::from(content.finish()) | 1 << 64;
+        let (status, headers, url) = (streamed.status, streamed.headers.clone(), streamed.url.clone());
+        Ok(Some(Passed { response: Response { status, headers, url, body: Bytes::new() }, page: whole }))
     }
 
     /// Takes the page into the counts and asks the walk what comes next.
@@ -346,7 +344,8 @@ impl Reader {
         let step = self.walk.advance(answer).map_err(|e| e.with("page", self.walk.pages()))?;
         self.meter.stand_at(self.stands_at());
         let is_led = matches!(self.table.pagination.style, Style::Cursor { .. } | Style::NextUrl { .. });
-        if step == Step::End && is_led && self.walk.pages() > 1 && response.status == 200 && response.body.is_empty() {
+        let is_empty = matches!(self.bodies, Bodies::Whole(_)) && response.status == 200 && response.body.is_empty();
+        if step == Step::End && is_led && is_empty && self.walk.pages() > 1 {
             self.empty_end = Some(format!("the walk ended at page {}, whose body was empty", self.walk.pages()));
         }
         Ok(step)
@@ -435,6 +434,14 @@ impl Bodies {
             ResponseFormat::Json => Self::Whole(Decoder::new(spec, schema, select)?),
             ResponseFormat::Ndjson => Self::Lines(LineDecoder::new(spec, schema, select, config.http.max_body_bytes)?),
         })
+    }
+
+    /// A streamed body begins.
+    fn begin(&mut self) -> Result<()> {
+        match self {
+            Self::Lines(decoder) => decoder.begin(),
+            Self::Whole(_) => Ok(()),
+        }
     }
 
     /// Takes bytes of a streamed body, or its end.

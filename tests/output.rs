@@ -2,12 +2,12 @@
 //! outputs that are not there.
 
 use std::fs::File;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use arrow_array::RecordBatch;
 use serde_json::{Value, json};
 
-use crate::support::{Api, Mark, Place, get};
+use crate::support::{Api, Mark, Place, Reply, Route, Trap, get};
 
 /// A row of every type, and one that is all NULL.
 const CONFIG: &str = r#"
@@ -149,7 +149,11 @@ fn r02_a_standard_output_that_is_not_open_moves_nothing() {
     for (how, is_lost) in [(">&-", true), ("1</dev/null", true), (">/dev/null", false)] {
         let line = format!("exec \"$0\" read \"$1\" kept {how}");
         let config = place.path("source.conf");
-        let status = Command::new("sh").args(["-c", &line, env!("CARGO_BIN_EXE_restmark")]).arg(config).status();
+        let status = Command::new("sh")
+            .args(["-c", &line, env!("CARGO_BIN_EXE_restmark")])
+            .arg(config)
+            .stderr(Stdio::null())
+            .status();
         let code = status.expect("sh starts").code();
         assert_eq!(code, Some(if is_lost { 5 } else { 0 }), "{how}");
         assert_eq!(place.mark("kept") == Mark::NONE, is_lost, "{how}");
@@ -165,14 +169,36 @@ fn r08_the_files_of_a_run_that_lost_the_race_are_withdrawn() {
     let winners = place.fill("{{DIR}}/winner");
     api.at(
         1,
-        crate::support::Trap::First(Box::new(move || {
-            let run = Command::new(winner).arg("read").arg(config).args(["kept", "--to", &winners]).status();
+        Trap::First(Box::new(move || {
+            let run = Command::new(winner)
+                .arg("read")
+                .arg(config)
+                .args(["kept", "--to", &winners])
+                .stderr(Stdio::null())
+                .status();
             assert!(run.expect("the binary starts").success());
         })),
     );
     place.read("kept").args(["--to", &out]).output().expect(5).says("withdrawn");
     assert_eq!(std::fs::read_dir(out).expect("the directory").count(), 0, "nothing of the loser is left");
     file(&place, "winner");
+}
+
+#[test]
+fn r19_a_streamed_body_is_asked_again_before_its_first_row_and_not_after() {
+    let lines: String = (0..20_000).map(|id| format!("{{\"id\":{id}}}\n")).collect();
+    let api = Api::new(vec![Route::new("GET", "/lines", Reply::text(&lines))]);
+    let config = "base-url = \"{{BASE}}\"\nhttp { response-format = ndjson, max-retries = 2, max-backoff = 1ms }\n\
+                  tables { t { endpoint = \"/lines\", columns { id { type = int64 } } } }";
+    let place = Place::new(&api.base(), config);
+    api.at(1, Trap::Reply(Reply::status(503)));
+    api.at(2, Trap::Reset);
+    assert_eq!(place.read("t").output().expect(0).ids().len(), 20_000);
+    assert_eq!(api.asked().len(), 3);
+    api.at(1, Trap::Cut);
+    let cut = place.read("t").output().expect(3);
+    assert_eq!(api.asked().len(), 3 + 1, "rows had left: asking again would repeat them");
+    assert!(cut.stdout.lines().count() >= 8192, "{}", cut.stderr);
 }
 
 #[test]
