@@ -137,9 +137,10 @@ impl Meter {
     }
 
     /// Says where the walk stands ("cursor abc", "offset 500").
-    pub fn stand_at(&self, position: impl Into<String>) {
+    pub fn stand_at(&self, position: &str) {
         if let Ok(mut held) = self.position.lock() {
-            *held = position.into();
+            // It is shown on a terminal, on one line.
+            *held = position.chars().filter(|c| !c.is_control()).take(60).collect();
         }
     }
 

@@ -342,7 +342,7 @@ impl Reader {
             envelope: &page.envelope,
         };
         let step = self.walk.advance(answer).map_err(|e| e.with("page", self.walk.pages()))?;
-        self.meter.stand_at(self.stands_at());
+        self.meter.stand_at(&self.stands_at());
         let is_led = matches!(self.table.pagination.style, Style::Cursor { .. } | Style::NextUrl { .. });
         let is_empty = matches!(self.bodies, Bodies::Whole(_)) && response.status == 200 && response.body.is_empty();
         if step == Step::End && is_led && is_empty && self.walk.pages() > 1 {
@@ -492,4 +492,20 @@ fn token(scalar: &Scalar, auth_param: Option<&str>) -> Result<Option<String>, St
     }
     let text = without_user(&text);
     Ok(Some(auth_param.map_or_else(|| text.clone(), |param| without_param(&text, param))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r23_a_url_token_is_stored_without_its_credentials_and_otherwise_verbatim() {
+        let stored = |text: &str| token(&Scalar::Text(text.into()), Some("api_key")).unwrap().unwrap_or_default();
+        assert_eq!(stored("https://a.test/d?dt=7&api_key=K3Y"), "https://a.test/d?dt=7");
+        assert_eq!(stored("HTTP://u:p@a.test/d?api%5Fkey=K3Y&x=%2b#f"), "HTTP://a.test/d?x=%2b#f");
+        assert_eq!(stored("zz+/=9?api_key=1"), "zz+/=9?api_key=1", "no URL");
+        assert_eq!(token(&Scalar::Absent, None), Ok(None));
+        assert_eq!(token(&Scalar::Number("017".into()), None), Ok(Some("017".into())));
+        assert!(token(&Scalar::Structure("{}".into()), None).is_err());
+    }
 }

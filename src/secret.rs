@@ -196,6 +196,10 @@ mod tests {
             assert!(said.contains(REDACTED) && !said.contains("S3CR3T"), "{text} became {said}");
         }
         assert_eq!(redactor.scrub("nothing here"), "nothing here");
+        let short = Redactor::default();
+        short.learn(&Secret::new("12345"));
+        assert!(!short.finds("offset 12345"), "too short to tell from chance");
+        assert!(redactor.finds("c=S3CR3T%2Fx%2By%3D%3D"));
         assert_eq!(format!("{:?}", Secret::new("abc")), "Secret(***)");
     }
 

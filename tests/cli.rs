@@ -136,6 +136,9 @@ mod exit_codes {
         place.read("plain").output().expect(3).says("404");
         api.at(1, Trap::Reset);
         place.read("plain").output().expect(3);
+        // A part of a page is not the page.
+        api.at(1, Trap::Reply(Reply::status(206)));
+        place.read("plain").output().expect(3).says("206");
         Place::new("http://127.0.0.1:1", CONFIG).read("plain").output().expect(3);
     }
 

@@ -186,7 +186,7 @@ fn r08_the_files_of_a_run_that_lost_the_race_are_withdrawn() {
 
 #[test]
 fn r19_a_streamed_body_is_asked_again_before_its_first_row_and_not_after() {
-    let lines: String = (0..20_000).map(|id| format!("{{\"id\":{id}}}\n")).collect();
+    let lines = (0..20_000).fold(String::new(), |lines, id| lines + &format!("{{\"id\":{id}}}\n"));
     let api = Api::new(vec![Route::new("GET", "/lines", Reply::text(&lines))]);
     let config = "base-url = \"{{BASE}}\"\nhttp { response-format = ndjson, max-retries = 2, max-backoff = 1ms }\n\
                   tables { t { endpoint = \"/lines\", columns { id { type = int64 } } } }";

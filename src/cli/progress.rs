@@ -7,6 +7,7 @@ use std::time::Duration;
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressState, ProgressStyle};
 
 use super::console::Console;
+use super::counted;
 use crate::counts::Meter;
 use crate::run::BatchRun;
 use crate::sink::Destination;
@@ -54,8 +55,8 @@ fn figures(meter: &Meter, elapsed: Duration) -> String {
     let rows = Meter::get(&meter.rows);
     let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
     let mut line = format!(
-        "{} pages, {} rows, {}, {} rows/s",
-        HumanCount(Meter::get(&meter.pages)),
+        "{}, {} rows, {}, {} rows/s",
+        counted(Meter::get(&meter.pages), "page"),
         HumanCount(rows),
         HumanBytes(Meter::get(&meter.bytes)),
         HumanCount(rows.saturating_mul(1_000) / millis),

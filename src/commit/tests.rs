@@ -122,6 +122,34 @@ async fn r07_what_a_crashed_writer_left_is_swept_and_harms_nothing() {
     assert!(dir.path().join(".other.checkpoint.json.tmp").exists());
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn r06_only_a_missing_file_is_a_first_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = LocalStore::new(dir.path());
+    std::fs::create_dir(dir.path().join("folder.checkpoint.json")).unwrap();
+    std::os::unix::fs::symlink("nowhere", dir.path().join("link.checkpoint.json")).unwrap();
+    for table in ["folder", "link"] {
+        assert_eq!(store.load(table).await.unwrap_err().kind(), ErrorKind::Store, "{table}");
+    }
+    std::fs::create_dir(dir.path().join(".items.checkpoint.lock")).unwrap();
+    let error = store.commit(&sealed("p", Base::Missing, cursor("a")), Instant::default()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Store, "{error}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn r07_behind_a_link_the_file_it_leads_to_is_replaced() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let target = elsewhere.path().join("real.json");
+    std::fs::write(&target, br#"{"type":"cursor","value":"a"}"#).unwrap();
+    std::os::unix::fs::symlink(&target, dir.path().join("items.checkpoint.json")).unwrap();
+    let store = LocalStore::new(dir.path());
+    let base = Base::of(store.load("items").await.unwrap().as_deref());
+    store.commit(&sealed("p", base, cursor("b")), Instant::default()).await.unwrap();
+    assert_eq!(Checkpoint::parse(&std::fs::read(&target).unwrap()).unwrap().position, cursor("b"));
+}
+
 #[tokio::test]
 async fn r08_a_held_lock_is_a_conflict_at_once() {
     let dir = tempfile::tempdir().unwrap();

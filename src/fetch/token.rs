@@ -153,6 +153,9 @@ async fn ask_once(oauth2: &OAuth2, client: &Client, attempts: &mut Attempts) -> 
     let no_token =
         || place.error(ErrorKind::Auth, "the token endpoint's answer is no JSON object with an access_token");
     let granted: Granted = serde_json::from_slice(&body).map_err(|_| no_token())?;
+    if granted.access_token.is_empty() {
+        return Err(no_token());
+    }
     let text = Secret::new(granted.access_token);
     client.redactor().learn(&text);
     let value = bearer(&text).map_err(|_| no_token())?;

@@ -199,6 +199,21 @@ mod tests {
     }
 
     #[test]
+    fn r26_keys_that_are_data_are_not_made_columns() {
+        let fields: Vec<String> = (0..=COLUMNS_MAX).map(|i| format!("\"k{i}\":1")).collect();
+        let record = format!("{{{}}}", fields.join(","));
+        let config = SchemaConfig {
+            mode: SchemaMode::Infer,
+            flatten_depth: 2,
+            on_mismatch: OnMismatch::Fail,
+            rest_column: None,
+            batch_rows: 8192,
+        };
+        let error = infer([record.as_str()], &config).unwrap_err();
+        assert!(error.kind() == ErrorKind::Schema && error.to_string().contains("variant"), "{error}");
+    }
+
+    #[test]
     fn r24_types_widen_without_losing_a_digit() {
         for (values, want) in [
             (&["null", "null"][..], "String"),

@@ -30,10 +30,12 @@ pub(super) async fn run(console: &Console) -> Result<()> {
     let first = demo.first_read(console).await?;
     demo.failing_read(console, &first).await?;
     demo.resume(console).await?;
-    console.print(
+    console.print(&format!(
         "\nThat is the whole idea: a position moves only after everything that was read is written.\n\
-         Next: write such a file for your API, then `restmark check`, `restmark preview` and `restmark read`.",
-    )
+         Next: write such a file for your API, then `restmark check`, `restmark preview` and `restmark read`.\n\
+         All of it stays in {} until you remove it.",
+        demo.dir.display()
+    ))
 }
 
 struct Demo {
