@@ -273,8 +273,8 @@ impl Declared {
         Ok(Self { total, has_more })
     }
 
-    /// What is known after an empty page that declares nothing itself: what was declared last still stands, or rows
-    /// that were promised would be lost in silence.
+    /// What is known after an empty page that declares nothing itself: the last total still stands, and so does a flag
+    /// of the page just before it, or rows that were promised would be lost in silence.
     fn or(self, last: Self) -> Self {
         Self { total: self.total.or(last.total), has_more: self.has_more.or(last.has_more) }
     }

@@ -36,7 +36,7 @@ impl Offset {
             .ok_or_else(|| Error::new(ErrorKind::Incomplete, "the offset is beyond 64 bits"))?;
         let declared = Declared::read(answer.envelope, end)?;
         let known = declared.or(self.declared);
-        self.declared = known;
+        self.declared = Declared { total: known.total, ..declared };
         if let Some(total) = declared.total.filter(|total| *total < self.start && warnings.is_empty()) {
             warnings.push(format!(
                 "the stored offset {} is beyond the API's total of {total}: records were removed, or it is another list",

@@ -40,7 +40,7 @@ impl PageNumber {
         self.number = self.number.checked_add(1).ok_or_else(overflow)?;
         let declared = Declared::read(answer.envelope, end)?;
         let known = declared.or(self.declared);
-        self.declared = known;
+        self.declared = Declared { total: known.total, ..declared };
         if answer.received == 0 { known } else { declared }.goes_on(answer.received, self.received)
     }
 }

@@ -246,6 +246,16 @@ fn r14_what_was_declared_still_stands_after_an_empty_page_that_says_nothing() {
 }
 
 #[test]
+fn r14_a_flag_promises_the_next_page_and_no_more() {
+    let mut walk = walk(&paging(offset_style(false, true), 2), None);
+    let mut said = Said::rows(2);
+    said.envelope.has_more = Scalar::Bool(true);
+    step(&mut walk, &said).unwrap();
+    step(&mut walk, &Said::rows(1)).unwrap();
+    assert_eq!(step(&mut walk, &Said::rows(0)).unwrap(), Step::End, "a missing flag declares nothing");
+}
+
+#[test]
 fn r14_a_stored_offset_beyond_the_total_warns_and_ends() {
     let mut walk = walk(&paging(offset_style(true, false), 2), Some(&Position::Offset(10)));
     let mut said = Said::rows(0);
