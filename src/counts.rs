@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::{cut, one_line};
+
 /// A count and the first offender, cut to a line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
@@ -23,11 +25,7 @@ impl Tally {
     pub fn add(&mut self, what: impl FnOnce() -> String) {
         self.count += 1;
         if self.first.is_none() {
-            let text = what().replace(char::is_control, " ");
-            self.first = Some(match text.char_indices().nth(FIRST_MAX) {
-                Some((at, _)) => format!("{}...", &text[..at]),
-                None => text,
-            });
+            self.first = Some(cut(&one_line(&what()), FIRST_MAX));
         }
     }
 

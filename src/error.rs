@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::text::one_line;
+
 /// The result of everything in this crate that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -153,7 +155,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // One line, whatever an API wrote into it.
-        write!(f, "{}", self.0.message.replace(char::is_control, " "))?;
+        write!(f, "{}", one_line(&self.0.message))?;
         for (i, (key, value)) in self.0.context.iter().enumerate() {
             write!(f, "{}{key}: {value}", if i == 0 { " (" } else { ", " })?;
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The rooms from the ground up; a file may use rooms of its own line and of those above it.
 const ROOMS: [&str; 12] = [
-    "error secret position counts disk",
+    "error secret position counts disk text",
     "config",
     "schema",
     "plan",

@@ -13,6 +13,7 @@ use super::scan::{Flaw, Kind, Quoted, Scanner, Token};
 use crate::config::OnMismatch;
 use crate::counts::Tally;
 use crate::error::{Error, ErrorKind};
+use crate::text::{self, one_line};
 
 /// Why a walk stopped.
 #[derive(Debug)]
@@ -430,9 +431,5 @@ impl<'a> Walk<'_, 'a> {
 
 /// The first `max` characters of a text, on one line.
 pub(super) fn cut(text: &str, max: usize) -> String {
-    let mut out: String = text.chars().take(max).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(max).is_some() {
-        out.push_str("...");
-    }
-    out
+    one_line(&text::cut(text, max))
 }

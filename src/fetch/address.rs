@@ -1,10 +1,10 @@
 //! URLs as they are shown and as they are sent: secrets out of the one, the query credential into the other.
 
-use percent_encoding::percent_decode_str;
 use url::Url;
 
-use crate::plan::request::set_query;
+use crate::plan::request::{decoded, is_named, query_without, set_query};
 use crate::secret::{REDACTED, Redactor, names_a_secret};
+use crate::text::cut;
 
 /// The longest URL in a message, in characters.
 const SHOWN_MAX: usize = 500;
@@ -21,11 +21,7 @@ pub(super) fn shown(url: &Url, redactor: &Redactor) -> String {
         pairs.collect::<Vec<_>>().join("&")
     });
     url.set_query(masked.as_deref());
-    let text = redactor.scrub(url.as_str());
-    match text.char_indices().nth(SHOWN_MAX) {
-        Some((at, _)) => format!("{}...", &text[..at]),
-        None => text,
-    }
+    cut(&redactor.scrub(url.as_str()), SHOWN_MAX)
 }
 
 /// Removes user info: it would be a credential that nobody configured.
@@ -46,17 +42,9 @@ pub(super) fn add_param(url: &mut Url, name: &str, value: &str) {
 pub(super) fn strip_param(url: &mut Url, name: &str) {
     let Some(query) = url.query() else { return };
     if query.split('&').any(|pair| is_named(pair, name)) {
-        let rest = query.split('&').filter(|pair| !is_named(pair, name)).collect::<Vec<_>>().join("&");
+        let rest = query_without(query, name);
         url.set_query(Some(rest.as_str()).filter(|rest| !rest.is_empty()));
     }
-}
-
-fn is_named(pair: &str, name: &str) -> bool {
-    decoded(pair.split_once('=').map_or(pair, |(name, _)| name)) == name
-}
-
-fn decoded(text: &str) -> String {
-    percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

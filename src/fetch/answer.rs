@@ -17,6 +17,7 @@ use super::retry::{passing, seconds};
 use super::transport::{Failure, Incoming};
 use crate::error::{Error, ErrorKind, Result};
 use crate::secret::Redactor;
+use crate::text::{cut, one_line};
 
 /// One whole answer: status 2xx, body decompressed and in UTF-8 without a leading BOM.
 #[derive(Debug, Clone)]
@@ -197,19 +198,10 @@ impl Streamed {
             let keep = text.len().saturating_sub(LONGEST_SECRET);
             text.truncate((0..=keep).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0));
         }
-        let text = one_line(text.trim());
-        match text.char_indices().nth(EXCERPT_SHOWN) {
-            Some((at, _)) => format!("{}...", &text[..at]),
-            None => text,
-        }
+        cut(&one_line(text.trim()), EXCERPT_SHOWN)
     }
 
     pub(super) fn place(&self) -> &Place {
         &self.place
     }
-}
-
-/// Control characters become spaces, so that no answer can forge a line of a log.
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c }).collect()
 }

@@ -99,8 +99,8 @@ impl RequestTemplate {
         let mut url = self.url.clone();
         if self.is_link {
             // A link brings its own paging parameters; each is sent once.
-            let text = more.iter().fold(url.to_string(), |text, (name, _)| without_param(&text, name));
-            url = Url::parse(&text).unwrap_or(url);
+            let query = url.query().unwrap_or("").to_owned();
+            url.set_query(Some(&more.iter().fold(query, |query, (name, _)| query_without(&query, name))));
         }
         let fixed = self.params.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         set_query(&mut url, fixed.chain(more.iter().copied()));
@@ -133,25 +133,27 @@ pub fn without_user(url: &str) -> String {
 
 /// A URL text without the query parameter `name`; everything else stays as it was written (R23).
 pub fn without_param(url: &str, name: &str) -> String {
-    let (rest, fragment) = url.split_once('#').map_or((url, None), |(rest, fragment)| (rest, Some(fragment)));
+    let (rest, fragment) = url.split_at(url.find('#').unwrap_or(url.len()));
     let Some((path, query)) = rest.split_once('?') else { return url.to_owned() };
-    let kept: Vec<&str> = query
-        .split('&')
-        .filter(|pair| {
-            let key = pair.split('=').next().unwrap_or("");
-            percent_encoding::percent_decode_str(key).decode_utf8_lossy().replace('+', " ") != name
-        })
-        .collect();
-    let mut out = path.to_owned();
-    if !kept.is_empty() {
-        out.push('?');
-        out.push_str(&kept.join("&"));
+    match query_without(query, name).as_str() {
+        "" => format!("{path}{fragment}"),
+        kept => format!("{path}?{kept}{fragment}"),
     }
-    if let Some(fragment) = fragment {
-        out.push('#');
-        out.push_str(fragment);
-    }
-    out
+}
+
+/// A query without the pairs of a name; the others stay as they were written.
+pub(crate) fn query_without(query: &str, name: &str) -> String {
+    query.split('&').filter(|pair| !is_named(pair, name)).collect::<Vec<_>>().join("&")
+}
+
+/// Whether a pair of a query has this name, however it is encoded.
+pub(crate) fn is_named(pair: &str, name: &str) -> bool {
+    decoded(pair.split_once('=').map_or(pair, |(name, _)| name)) == name
+}
+
+/// A name or value of a query as it was before it was encoded.
+pub(crate) fn decoded(text: &str) -> String {
+    percent_encoding::percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 /// RFC 3986 unreserved characters stay; everything else is encoded.
