@@ -97,9 +97,7 @@ impl Read {
         let meter = Arc::new(Meter::default());
         let client = client.for_read(&table.headers, Arc::clone(&meter));
         let reader = Reader::new(client, config, table, partition, Arc::clone(&meter))?;
-        // With a limit nothing is read ahead: the walk stops where the rows do.
-        let ahead = if partition.limit.is_some() { 1 } else { config.http.read_ahead };
-        let (events, receiver) = mpsc::channel(ahead);
+        let (events, receiver) = mpsc::channel(reader.ahead);
         let task = tokio::spawn(async move {
             let outcome = reader.run(&events).await;
             let event = match outcome {
@@ -181,16 +179,17 @@ impl Reader {
     ) -> Result<Self> {
         let start = partition.start.as_ref();
         let template = template(table, start).map_err(|e| e.with("table", &table.name))?;
-        let stored = match (start, table.checkpoint.as_ref().and_then(CheckpointConfig::timestamp_format)) {
-            (Some(Position::Timestamp(text)), Some(format)) => format.parse(text),
-            _ => None,
-        };
+        let checkpoint = table.checkpoint.as_ref();
+        let format = checkpoint.and_then(CheckpointConfig::timestamp_format);
         let policy = BoundaryPolicy {
-            format: table.checkpoint.as_ref().and_then(CheckpointConfig::timestamp_format).cloned(),
-            stored,
-            lag: table.checkpoint.as_ref().map(|c| c.lag).unwrap_or_default(),
-            not_after: table.checkpoint.as_ref().filter(|c| c.future == Future::Clamp).map(|_| partition.began),
-            dedup: table.checkpoint.as_ref().is_some_and(|c| c.dedup_key.is_some()),
+            format: format.cloned(),
+            stored: match (start, format) {
+                (Some(Position::Timestamp(text)), Some(format)) => format.parse(text),
+                _ => None,
+            },
+            lag: checkpoint.map(|c| c.lag).unwrap_or_default(),
+            not_after: checkpoint.filter(|c| c.future == Future::Clamp).map(|_| partition.began),
+            dedup: checkpoint.is_some_and(|c| c.dedup_key.is_some()),
         };
         Ok(Self {
             client,
@@ -198,6 +197,7 @@ impl Reader {
                 Auth::Query { param, .. } => Some(param.clone()),
                 _ => None,
             },
+            // With a limit nothing is read ahead: the walk stops where the rows do.
             ahead: if partition.limit.is_some() { 1 } else { config.http.read_ahead },
             bodies: Bodies::new(config, table, partition)?,
             walk: Walk::new(template, &table.pagination, start)?,

@@ -94,7 +94,7 @@ impl BatchRun {
     pub fn warnings(&self, source: &Source) -> Result<Vec<String>> {
         let table = source.table(&self.table)?;
         let mut warnings = Vec::new();
-        if self.filter.is_some() && self.kept(table).is_none() && table.config().checkpoint.is_some() {
+        if self.filter.is_some() && self.kept().is_none() && table.config().checkpoint.is_some() {
             warnings.push(format!(
                 "--where on {}, which has a checkpoint: the position moves past the rows it drops",
                 self.table
@@ -130,7 +130,7 @@ impl BatchRun {
         let Gathered { sink, receipts, mut counts, rows } = gathered;
         let files = blocking(move || sink.publish()).await?;
         counts.rows_emitted = rows;
-        let progress = match self.kept(table) {
+        let progress = match self.kept() {
             _ if table.config().checkpoint.is_none() => Progress::NoCheckpoint,
             Some(why) => Progress::Kept(why),
             None => match self.commit(source, &plan, receipts, rows).await {
@@ -172,11 +172,8 @@ impl BatchRun {
         Ok(self.output.existing.unwrap_or(default))
     }
 
-    /// Why the position stays, if the run is not to move it.
-    fn kept(&self, table: Table<'_>) -> Option<&'static str> {
-        if table.config().checkpoint.is_none() {
-            return Some("the table has no checkpoint");
-        }
+    /// Why the position of a checkpointed table stays, if the run is not to move it.
+    fn kept(&self) -> Option<&'static str> {
         if self.limit.is_some() {
             return Some("--limit moves nothing");
         }

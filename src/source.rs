@@ -78,7 +78,7 @@ impl Source {
                 Error::new(ErrorKind::Scan, said).with("table", &scan.table)
             })?;
         }
-        let loaded = match store(table.config) {
+        let loaded = match table.config.checkpoint {
             Some(_) if !scan.sample => Some(self.checkpoints().usable(table.config).await?),
             _ => None,
         };
@@ -152,7 +152,7 @@ impl Checkpoints<'_> {
     /// Kind `Store` for a file that is not a readable position of this table's mode and read (R6).
     pub async fn load(&self, table: &str) -> Result<Option<Checkpoint>> {
         let table = self.source.table(table)?;
-        match store(table.config) {
+        match table.config.checkpoint {
             Some(_) => self.usable(table.config).await.map(|(_, checkpoint)| checkpoint),
             None => Ok(None),
         }
