@@ -25,6 +25,7 @@ pub mod config;
 pub mod counts;
 pub mod decode;
 mod disk;
+pub mod effect;
 pub mod error;
 pub mod fetch;
 pub mod filter;
@@ -37,6 +38,7 @@ pub mod schema;
 pub mod secret;
 pub mod sink;
 pub mod source;
+pub mod storage;
 mod text;
 
 #[doc = include_str!("../docs/semantics.md")]

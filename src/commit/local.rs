@@ -9,28 +9,32 @@ use std::path::{Path, PathBuf};
 
 use futures::future::BoxFuture;
 
-use super::{CheckpointStore, Commit, Verdict};
+use super::{CheckpointStore, Commit, SIZE_MAX, Verdict, file_name};
 use crate::disk;
+use crate::effect::{Effect, Effects};
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::Instant;
-
-/// The memory of `dedup-key` makes a file of about a megabyte; nothing makes one of this size.
-const SIZE_MAX: u64 = 64 << 20;
 
 /// A directory of checkpoint files. It is made on the first commit.
 #[derive(Debug, Clone)]
 pub struct LocalStore {
     dir: PathBuf,
+    effects: Effects,
 }
 
 impl LocalStore {
     /// A store in `dir`.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into() }
+        Self::watched(dir, Effects::default())
+    }
+
+    /// A store whose effects a test may stop.
+    pub fn watched(dir: impl Into<PathBuf>, effects: Effects) -> Self {
+        Self { dir: dir.into(), effects }
     }
 
     fn file(&self, table: &str) -> PathBuf {
-        self.dir.join(format!("{table}.checkpoint.json"))
+        self.dir.join(file_name(table))
     }
 
     fn read(&self, table: &str) -> Result<Option<Vec<u8>>> {
@@ -79,7 +83,8 @@ impl LocalStore {
             return Ok(());
         }
         let path = self.file(commit.table());
-        disk::make_dir(&self.dir).map_err(|e| failed("cannot make the checkpoint directory", &self.dir, &e))?;
+        disk::make_dir(&self.dir, &self.effects)
+            .map_err(|e| failed("cannot make the checkpoint directory", &self.dir, &e))?;
         let _held = self.lock(commit.table()).map_err(|e| e.of(commit, &path))?;
         self.sweep(commit.table());
         match commit.judge(self.read(commit.table())?.as_deref(), now) {
@@ -88,15 +93,27 @@ impl LocalStore {
             Verdict::Replace(bytes) => {
                 // Where a link stands, the file behind it is the checkpoint.
                 let path = fs::canonicalize(&path).unwrap_or(path);
-                disk::replace(&path, &bytes).map_err(|e| failed("cannot write the checkpoint", &path, &e))
+                disk::replace(&path, &bytes, &self.effects)
+                    .map_err(|e| failed("cannot write the checkpoint", &path, &e))
             }
         }
+    }
+
+    /// Where the next content is written before it takes the checkpoint's name.
+    fn temp(&self, table: &str) -> PathBuf {
+        let path = self.file(table);
+        let path = fs::canonicalize(&path).unwrap_or(path);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.with_file_name(disk::temp_name(&name))
     }
 
     /// What a crashed writer left: whoever holds the lock knows that no other writer lives. What cannot be removed is
     /// overwritten, or reported by the write that follows.
     fn sweep(&self, table: &str) {
-        let _ = fs::remove_file(self.dir.join(disk::temp_name(&format!("{table}.checkpoint.json"))));
+        let temp = self.temp(table);
+        if temp.symlink_metadata().is_ok() {
+            let _ = self.effects.run(Effect::Delete, || fs::remove_file(&temp));
+        }
     }
 
     fn clear_now(&self, table: &str) -> Result<bool> {
@@ -109,10 +126,10 @@ impl LocalStore {
                 .with("file", path.display()),
             LockError::Failed(e) => e,
         })?;
-        match fs::remove_file(&path) {
-            Ok(()) => {
-                disk::sync_dir(&self.dir).map(|()| true).map_err(|e| failed("cannot remove the checkpoint", &path, &e))
-            }
+        match self.effects.run(Effect::Delete, || fs::remove_file(&path)) {
+            Ok(()) => disk::sync_dir(&self.dir, &self.effects)
+                .map(|()| true)
+                .map_err(|e| failed("cannot remove the checkpoint", &path, &e)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(e) => Err(failed("cannot remove the checkpoint", &path, &e)),
         }
@@ -147,6 +164,12 @@ impl CheckpointStore for LocalStore {
     fn clear<'a>(&'a self, table: &'a str) -> BoxFuture<'a, Result<bool>> {
         let (store, table) = (self.clone(), table.to_owned());
         Box::pin(async move { on_disk(move || store.clear_now(&table)).await })
+    }
+
+    fn leftovers<'a>(&'a self, table: &'a str) -> BoxFuture<'a, Result<Vec<String>>> {
+        let temp = self.temp(table);
+        let left = temp.symlink_metadata().is_ok().then(|| temp.display().to_string());
+        Box::pin(async move { Ok(left.into_iter().collect()) })
     }
 
     fn describe(&self, table: &str) -> String {

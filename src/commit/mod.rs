@@ -33,7 +33,11 @@
 //! }
 //! ```
 
+pub mod hdfs;
 pub mod local;
+pub mod object;
+#[cfg(any(test, feature = "testing"))]
+pub mod suite;
 
 use std::fmt;
 
@@ -43,6 +47,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Base, Plan};
 use crate::position::{Checkpoint, Edit, Instant, Position};
 use crate::read::Receipt;
+
+/// The memory of `dedup-key` makes a file of about a megabyte; nothing makes one of this size, in bytes.
+const SIZE_MAX: u64 = 64 << 20;
+
+/// The name of a table's file (R7).
+fn file_name(table: &str) -> String {
+    format!("{table}.checkpoint.json")
+}
 
 /// Dropping a commit does nothing. It proves that every partition of one plan was read to its end (R1).
 ///
@@ -147,6 +159,14 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
 
     /// Removes a table's file, whatever is in it; `false` if there was none.
     fn clear<'a>(&'a self, table: &'a str) -> BoxFuture<'a, Result<bool>>;
+
+    /// The files that commits of this table have left unfinished: of writers that crashed, or that write now.
+    ///
+    /// No reader minds them. A commit sweeps those that can no longer become the checkpoint. A store whose write is
+    /// one call leaves none.
+    fn leftovers<'a>(&'a self, _table: &'a str) -> BoxFuture<'a, Result<Vec<String>>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 
     /// The file of a table, for messages.
     fn describe(&self, table: &str) -> String;

@@ -4,6 +4,7 @@ use std::sync::Barrier;
 
 use super::local::LocalStore;
 use super::*;
+use crate::effect::Effects;
 use crate::plan::{Partition, Stored};
 use crate::position::Seen;
 
@@ -192,4 +193,48 @@ fn r08_of_sixteen_racing_committers_exactly_one_wins() {
         });
         assert_eq!(wins, 1, "round {round}");
     }
+}
+
+/// A directory, held to the suite.
+struct Directory(tempfile::TempDir);
+
+impl suite::Subject for Directory {
+    fn open(&self, effects: Effects) -> Box<dyn CheckpointStore> {
+        Box::new(LocalStore::watched(self.0.path().join("ckpt"), effects))
+    }
+
+    fn put<'a>(&'a self, table: &'a str, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), String>> {
+        std::fs::create_dir_all(self.0.path().join("ckpt")).unwrap();
+        std::fs::write(self.0.path().join("ckpt").join(file_name(table)), bytes).unwrap();
+        Box::pin(async { Ok(()) })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn r07_the_local_store_keeps_the_contract() {
+    let directory = Directory(tempfile::tempdir().unwrap());
+    suite::run(&directory, suite::Race { racers: 16, rounds: 100 }).await.unwrap();
+}
+
+/// Objects in memory, with the conditions of a real store.
+struct Memory(std::sync::Arc<dyn object_store::ObjectStore>);
+
+impl suite::Subject for Memory {
+    fn open(&self, effects: Effects) -> Box<dyn CheckpointStore> {
+        let objects = crate::storage::Objects::of(std::sync::Arc::clone(&self.0), "ckpt", "memory://ckpt");
+        Box::new(object::ObjectCheckpoints::new(objects, effects))
+    }
+
+    fn put<'a>(&'a self, table: &'a str, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), String>> {
+        let path = object_store::path::Path::from("ckpt").join(file_name(table));
+        let put =
+            async move { self.0.put_opts(&path, bytes.to_vec().into(), object_store::PutOptions::default()).await };
+        Box::pin(async { put.await.map(drop).map_err(|e| e.to_string()) })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn r08_objects_keep_the_contract() {
+    let memory = Memory(std::sync::Arc::new(object_store::memory::InMemory::new()));
+    suite::run(&memory, suite::Race { racers: 16, rounds: 100 }).await.unwrap();
 }

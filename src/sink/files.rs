@@ -10,6 +10,7 @@ use arrow_array::RecordBatch;
 use super::encode::Encoder;
 use super::{Existing, Format, Sink};
 use crate::disk;
+use crate::effect::Effects;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Staged files are hidden and say whose they are.
@@ -30,7 +31,7 @@ pub(super) struct Files {
 impl Files {
     /// Makes the directory if need be and stages an empty file: a place that takes no rows is known at once.
     pub(super) fn open(dir: &Path, table: &str, format: Format, existing: Existing, run: &str) -> Result<Self> {
-        disk::make_dir(dir).map_err(|e| failed("the directory cannot be made", dir, e))?;
+        disk::make_dir(dir, &Effects::default()).map_err(|e| failed("the directory cannot be made", dir, e))?;
         let visible = visible(dir).map_err(|e| failed("the directory cannot be listed", dir, e))?;
         if existing == Existing::Error && !visible.is_empty() {
             let what = format!("{} already holds data; say --mode append or --mode overwrite", dir.display());
@@ -76,7 +77,8 @@ impl Sink for Files {
         for old in &self.replaced {
             fs::remove_file(old).map_err(|e| failed("the replaced file cannot be removed", old, e))?;
         }
-        disk::sync_dir(&self.dir).map_err(|e| failed("the directory cannot be made durable", &self.dir, e))?;
+        disk::sync_dir(&self.dir, &Effects::default())
+            .map_err(|e| failed("the directory cannot be made durable", &self.dir, e))?;
         Ok(published)
     }
 }
