@@ -1,12 +1,12 @@
 //! The composition root: a configuration becomes tables, a client and stores. No rule lives here.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use chrono::Utc;
 
-use crate::commit::local::LocalStore;
-use crate::commit::{CheckpointStore, Commit};
-use crate::config::{CheckpointConfig, Location, SourceConfig, TableConfig};
+use crate::commit::{self, CheckpointStore, Commit};
+use crate::config::{CheckpointConfig, SourceConfig, TableConfig};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::Client;
 use crate::plan::{Base, Partition, Plan, Scan, fingerprint};
@@ -20,6 +20,8 @@ use crate::secret::Redactor;
 pub struct Source {
     config: SourceConfig,
     client: Client,
+    /// The store of each table's checkpoint, in the order of the tables.
+    stores: Vec<Option<Arc<dyn CheckpointStore>>>,
 }
 
 impl Source {
@@ -34,7 +36,17 @@ impl Source {
     /// A source of a loaded configuration.
     pub fn new(config: SourceConfig) -> Result<Self> {
         let client = Client::new(&config, Redactor::default())?;
-        Ok(Self { config, client })
+        let stores = stores(&config)?;
+        Ok(Self { config, client, stores })
+    }
+
+    /// Keeps the checkpoints in a store of your own instead of where the configuration says.
+    #[must_use]
+    pub fn checkpoints_in(mut self, store: Arc<dyn CheckpointStore>) -> Self {
+        for kept in self.stores.iter_mut().flatten() {
+            *kept = Arc::clone(&store);
+        }
+        self
     }
 
     /// The settings.
@@ -98,6 +110,17 @@ impl Source {
         Read::start(&self.client, &self.config, table.config, partition)
     }
 
+    fn store(&self, table: &TableConfig) -> Option<&dyn CheckpointStore> {
+        let at = self.config.tables.iter().position(|other| other.name == table.name)?;
+        self.stores.get(at)?.as_deref()
+    }
+
+    fn enabled<'a>(&'a self, table: &'a TableConfig) -> Result<(&'a dyn CheckpointStore, &'a CheckpointConfig)> {
+        self.store(table)
+            .zip(table.checkpoint.as_ref())
+            .ok_or_else(|| Error::new(ErrorKind::Scan, "this table has no enabled checkpoint").with("table", &table.name))
+    }
+
     /// Where this source's checkpoints are loaded from and committed to.
     pub fn checkpoints(&self) -> Checkpoints<'_> {
         Checkpoints { source: self }
@@ -140,7 +163,7 @@ impl Checkpoints<'_> {
     /// Kind `Conflict` when another run moved it first; kind `Store` when it cannot be written.
     pub async fn commit(&self, commit: &Commit) -> Result<()> {
         let table = self.source.table(commit.table())?;
-        match store(table.config) {
+        match self.source.store(table.config) {
             Some(store) => store.commit(commit, Utc::now()).await,
             None => Ok(()),
         }
@@ -166,7 +189,7 @@ impl Checkpoints<'_> {
     /// Kind `Config` for a value that the table's mode cannot hold; otherwise as [`Checkpoints::commit`].
     pub async fn set(&self, table: &str, value: &str, who: &str) -> Result<Checkpoint> {
         let table = self.source.table(table)?.config;
-        let (store, mode) = enabled(table)?;
+        let (store, mode) = self.source.enabled(table)?;
         let position = position_of(value, mode)?;
         if self.source.redactor().finds(value) {
             return Err(Error::new(ErrorKind::Config, "the value holds a credential: it cannot be stored (R23)"));
@@ -190,18 +213,18 @@ impl Checkpoints<'_> {
     /// Removes a stored position, readable or not; `false` if there was none.
     pub async fn clear(&self, table: &str) -> Result<bool> {
         let table = self.source.table(table)?.config;
-        enabled(table)?.0.clear(&table.name).await
+        self.source.enabled(table)?.0.clear(&table.name).await
     }
 
     /// The file of a table's checkpoint, for messages; `None` without an enabled checkpoint.
     pub fn path(&self, table: &str) -> Option<String> {
         let table = self.source.table(table).ok()?.config;
-        store(table).map(|store| store.describe(&table.name))
+        self.source.store(table).map(|store| store.describe(&table.name))
     }
 
     /// What stands in the store, if it belongs to this table's read (R6).
     async fn usable(&self, table: &TableConfig) -> Result<(Base, Option<Checkpoint>)> {
-        let (store, config) = enabled(table)?;
+        let (store, config) = self.source.enabled(table)?;
         let bytes = store.load(&table.name).await?;
         let base = Base::of(bytes.as_deref());
         let Some(bytes) = bytes else { return Ok((base, None)) };
@@ -241,16 +264,24 @@ impl Checkpoints<'_> {
     }
 }
 
-fn store(table: &TableConfig) -> Option<Box<dyn CheckpointStore>> {
-    table.checkpoint.as_ref().map(|checkpoint| match &checkpoint.location {
-        Location::Local(dir) => Box::new(LocalStore::new(dir)) as Box<dyn CheckpointStore>,
-    })
-}
-
-fn enabled(table: &TableConfig) -> Result<(Box<dyn CheckpointStore>, &CheckpointConfig)> {
-    store(table)
-        .zip(table.checkpoint.as_ref())
-        .ok_or_else(|| Error::new(ErrorKind::Scan, "this table has no enabled checkpoint").with("table", &table.name))
+/// One store for each place, however many tables keep their checkpoints there.
+fn stores(config: &SourceConfig) -> Result<Vec<Option<Arc<dyn CheckpointStore>>>> {
+    let mut open: Vec<(&Location, Arc<dyn CheckpointStore>)> = Vec::new();
+    let mut stores = Vec::new();
+    for table in &config.tables {
+        let Some(CheckpointConfig { location, .. }) = &table.checkpoint else {
+            stores.push(None);
+            continue;
+        };
+        let known = open.iter().find(|(place, _)| *place == location).map(|(_, store)| Arc::clone(store));
+        let store = match known {
+            Some(store) => store,
+            None => commit::open(location, &config.storage).map_err(|e| e.with("table", &table.name))?,
+        };
+        open.push((location, Arc::clone(&store)));
+        stores.push(Some(store));
+    }
+    Ok(stores)
 }
 
 fn now_in(config: &CheckpointConfig) -> String {

@@ -213,7 +213,6 @@ fn r11_what_is_not_built_yet_says_so() {
     ] {
         place.run(args).output().expect(2).says("not supported yet");
     }
-    place.run(&["check", "CONFIG", "--connect"]).output().expect(2).says("not supported yet");
     place.read("all").args(["--parallel", "2"]).output().expect(2).says("not supported yet");
 }
 

@@ -94,8 +94,8 @@ pub(super) struct ConfigArg {
 pub(super) struct CheckArgs {
     #[command(flatten)]
     pub(super) file: ConfigArg,
-    /// Not there yet
-    #[arg(long, hide = true)]
+    /// Also reads each table's checkpoint once, wherever it stands
+    #[arg(long)]
     pub(super) connect: bool,
 }
 

@@ -75,8 +75,7 @@ async fn run(command: Command, console: &mut Console) -> Result<Ended> {
 /// Every command but `read`: they can be dropped anywhere.
 async fn look(command: Command, console: &mut Console) -> Result<()> {
     match command {
-        Command::Check(args) if args.connect => later("check --connect"),
-        Command::Check(args) => check::run(&args.file.config, console),
+        Command::Check(args) => check::run(&args.file.config, args.connect, console).await,
         Command::Tables(file) => tables::run(&file.config, console),
         Command::Schema(of) => schema::run(&of.config, &of.table, console).await,
         Command::Preview(preview) => preview::run(preview, console).await,

@@ -91,13 +91,14 @@ impl Commit {
     ) -> Self {
         let (base, old) = loaded;
         let mut next = Checkpoint::at(position);
+        let before: Vec<String> = old.iter().flat_map(Checkpoint::plans).cloned().collect();
         if let Some(old) = old {
             next.generation = old.generation;
             next.edits = old.edits;
         }
         next.generation += 1;
         next.fingerprint = Some(fingerprint);
-        next.plan = Some(plan.clone());
+        next.committed_by(&plan, &before);
         next.edited(edit);
         Self { table: table.to_owned(), plan, base, next: Some(next) }
     }
@@ -131,14 +132,14 @@ impl Plan {
             Some(reached) => Some(Position::forward(stored.position.as_ref(), reached, stored.format.as_ref())),
             None => stored.position.clone(),
         };
-        let next = position.map(|position| Checkpoint {
-            position,
-            generation: stored.generation + 1,
-            fingerprint: Some(self.fingerprint.clone()),
-            committed_at: None,
-            plan: Some(self.id.clone()),
-            seen: end.seen,
-            edits: stored.edits.clone(),
+        let next = position.map(|position| {
+            let mut next = Checkpoint::at(position);
+            next.generation = stored.generation + 1;
+            next.fingerprint = Some(self.fingerprint.clone());
+            next.seen = end.seen;
+            next.edits.clone_from(&stored.edits);
+            next.committed_by(&self.id, &stored.plans);
+            next
         });
         Ok(Commit { table: self.table.clone(), plan: self.id.clone(), base: stored.base.clone(), next })
     }
@@ -177,7 +178,7 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
 pub enum Verdict {
     /// Write these bytes.
     Replace(Vec<u8>),
-    /// Nothing to do: nothing moves, or this very plan was committed before.
+    /// Nothing to do: nothing moves, or this very plan was committed before, whoever has committed since.
     Done,
     /// Somebody else moved it.
     Conflict,
@@ -188,7 +189,7 @@ impl Commit {
     pub fn judge(&self, current: Option<&[u8]>, now: Instant) -> Verdict {
         let Some(next) = &self.next else { return Verdict::Done };
         let stands = current.and_then(|bytes| Checkpoint::parse(bytes).ok());
-        if stands.is_some_and(|checkpoint| checkpoint.plan.as_deref() == Some(&self.plan)) {
+        if stands.is_some_and(|checkpoint| checkpoint.plans().any(|plan| *plan == self.plan)) {
             return Verdict::Done;
         }
         if Base::of(current) != self.base {

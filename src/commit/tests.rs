@@ -14,7 +14,7 @@ fn plan(id: &str, base: Base, position: Option<Position>) -> Plan {
         table: "items".to_owned(),
         fingerprint: "print".to_owned(),
         limited: false,
-        stored: Some(Stored { base, position, generation: 4, format: None, edits: Vec::new() }),
+        stored: Some(Stored { base, position, generation: 4, format: None, plans: Vec::new(), edits: Vec::new() }),
         partitions: vec![Partition {
             plan: id.to_owned(),
             id: "all".to_owned(),

@@ -78,6 +78,8 @@ pub(crate) struct Stored {
     pub(crate) generation: u64,
     /// In timestamp mode: how positions compare.
     pub(crate) format: Option<TimestampFormat>,
+    /// The plans that led to it, the last one first.
+    pub(crate) plans: Vec<String>,
     /// The hand edits that the next file keeps.
     pub(crate) edits: Vec<Edit>,
 }
@@ -122,6 +124,7 @@ impl Plan {
             position: checkpoint.as_ref().map(|c| c.position.clone()),
             generation: checkpoint.as_ref().map_or(0, |c| c.generation),
             format: table.checkpoint.as_ref().and_then(CheckpointConfig::timestamp_format).cloned(),
+            plans: checkpoint.iter().flat_map(Checkpoint::plans).cloned().collect(),
             edits: checkpoint.map(|c| c.edits).unwrap_or_default(),
         });
         Self { id, table: scan.table, fingerprint, limited: scan.limit.is_some(), stored, partitions: vec![partition] }

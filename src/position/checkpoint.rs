@@ -12,6 +12,9 @@ pub const VERSION: u64 = 1;
 /// Edits kept in the file; older ones fall out.
 const EDITS_KEPT: usize = 20;
 
+/// Plans kept in the file beside the last; older ones fall out.
+const PLANS_KEPT: usize = 8;
+
 /// A hand edit of a checkpoint, kept in the file so that it can be accounted for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edit {
@@ -38,6 +41,8 @@ pub struct Checkpoint {
     pub committed_at: Option<Instant>,
     /// The plan that committed it: a second commit of the same plan is recognised by it (R8).
     pub plan: Option<String>,
+    /// The plans before it, newest first: an acknowledgement may be missed for longer than the next run takes.
+    pub earlier: Vec<String>,
     /// The records of the boundary that were delivered (`dedup-key`).
     pub seen: Seen,
     /// Hand edits, oldest first.
@@ -53,6 +58,7 @@ impl Checkpoint {
             fingerprint: None,
             committed_at: None,
             plan: None,
+            earlier: Vec::new(),
             seen: Seen::default(),
             edits: Vec::new(),
         }
@@ -95,6 +101,7 @@ impl Checkpoint {
             fingerprint: optional("fingerprint")?,
             committed_at: optional("committed-at")?.and_then(|t| TimestampFormat::Rfc3339.parse(&t)),
             plan: optional("plan")?,
+            earlier: map.get("earlier").map_or(Ok(Vec::new()), texts)?,
             seen: map.get("seen").map_or(Ok(Seen::default()), Seen::from_json)?,
             edits: map.get("edits").map_or(Ok(Vec::new()), edits_from_json)?,
         })
@@ -123,6 +130,9 @@ impl Checkpoint {
         if let Some(plan) = &self.plan {
             map.insert("plan".into(), Value::String(plan.clone()));
         }
+        if !self.earlier.is_empty() {
+            map.insert("earlier".into(), self.earlier.clone().into());
+        }
         if !self.seen.is_empty() {
             map.insert("seen".into(), self.seen.to_json());
         }
@@ -141,12 +151,28 @@ impl Checkpoint {
         bytes
     }
 
+    /// The plans that led here, the last one first.
+    pub fn plans(&self) -> impl Iterator<Item = &String> {
+        self.plan.iter().chain(&self.earlier)
+    }
+
+    /// Names the plan that commits this, and those before it; only the newest are kept.
+    pub(crate) fn committed_by(&mut self, plan: &str, before: &[String]) {
+        self.plan = Some(plan.to_owned());
+        self.earlier = before.iter().take(PLANS_KEPT).cloned().collect();
+    }
+
     /// Adds a hand edit; only the newest are kept.
     pub fn edited(&mut self, edit: Edit) {
         self.edits.push(edit);
         let extra = self.edits.len().saturating_sub(EDITS_KEPT);
         self.edits.drain(..extra);
     }
+}
+
+fn texts(value: &Value) -> Result<Vec<String>, String> {
+    let list = value.as_array().ok_or("its earlier plans are not a list")?;
+    list.iter().map(|one| one.as_str().map(str::to_owned).ok_or("an earlier plan is not a text".to_owned())).collect()
 }
 
 fn edits_from_json(value: &Value) -> Result<Vec<Edit>, String> {
@@ -174,7 +200,7 @@ mod tests {
         let mut full = Checkpoint::at(Position::Token("zz+/=9".into()));
         full.generation = 3;
         full.fingerprint = Some("f".into());
-        full.plan = Some("p".into());
+        full.committed_by("p", &["o".into(), "n".into()]);
         full.edited(Edit { who: "a@b".into(), at: Instant::default(), from: None });
         assert_eq!(Checkpoint::parse(&full.render()), Ok(full.clone()));
         assert!(full.render().starts_with(br#"{"type":"token","value":"zz+/=9""#));
