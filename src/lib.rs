@@ -37,6 +37,7 @@ pub mod schema;
 pub mod secret;
 pub mod sink;
 pub mod source;
+pub mod storage;
 mod text;
 
 #[doc = include_str!("../docs/semantics.md")]
