@@ -201,11 +201,11 @@ impl Checkpoints<'_> {
         Some(self.store(checkpoint).map_or_else(|_| checkpoint.location.to_string(), |s| s.describe(&table.name)))
     }
 
-    fn store(&self, checkpoint: &CheckpointConfig) -> Result<Box<dyn CheckpointStore>> {
+    fn store(self, checkpoint: &CheckpointConfig) -> Result<Box<dyn CheckpointStore>> {
         store(&checkpoint.location, &self.source.config.storage, self.source.redactor())
     }
 
-    fn enabled<'t>(&self, table: &'t TableConfig) -> Result<(Box<dyn CheckpointStore>, &'t CheckpointConfig)> {
+    fn enabled(self, table: &TableConfig) -> Result<(Box<dyn CheckpointStore>, &CheckpointConfig)> {
         let none = || Error::new(ErrorKind::Scan, "this table has no enabled checkpoint").with("table", &table.name);
         let checkpoint = table.checkpoint.as_ref().ok_or_else(none)?;
         Ok((self.store(checkpoint)?, checkpoint))

@@ -183,7 +183,9 @@ mod tests {
         ] {
             assert_eq!(Destination::parse(text).ok(), want, "{text}");
         }
-        let error = Destination::parse("s3a://key:secret@bucket/x").unwrap_err();
+        let credential = Destination::parse("s3a://key:secret@bucket/x").unwrap_err().to_string();
+        assert!(credential.contains("must hold no credential") && !credential.contains("secret@"), "{credential}");
+        let error = Destination::parse("S3A://bucket/x").unwrap_err();
         assert_eq!((error.kind().exit_code(), error.to_string()), (2, "not supported yet: --to s3a:...".into()));
         assert!(Destination::parse("hdfss://x").unwrap_err().to_string().contains("unknown scheme hdfss:"));
     }

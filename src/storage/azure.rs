@@ -266,16 +266,13 @@ fn client_credentials(account: &Account<'_>) -> Result<Credentials, String> {
     let secret =
         client_secret(account).ok_or_else(|| missing(account, &account.named("account.oauth2.client.secret")))?;
     let mut values = vec![(Key::ClientId, id), (Key::ClientSecret, secret)];
-    match account.find("account.oauth2.client.endpoint") {
-        Some((name, text)) => {
-            let (host, tenant) = token_endpoint(text).map_err(|said| format!("{name}: {said}"))?;
-            values.extend([(Key::AuthorityHost, host), (Key::AuthorityId, tenant)]);
-        }
-        None => {
-            let tenant = tenant(account).ok_or_else(|| required("account.oauth2.client.endpoint"))?;
-            values.push((Key::AuthorityId, tenant));
-            values.extend(authority(account));
-        }
+    if let Some((name, text)) = account.find("account.oauth2.client.endpoint") {
+        let (host, tenant) = token_endpoint(text).map_err(|said| format!("{name}: {said}"))?;
+        values.extend([(Key::AuthorityHost, host), (Key::AuthorityId, tenant)]);
+    } else {
+        let tenant = tenant(account).ok_or_else(|| required("account.oauth2.client.endpoint"))?;
+        values.push((Key::AuthorityId, tenant));
+        values.extend(authority(account));
     }
     Ok(Credentials { kind: "client_secret", values, asks: true })
 }

@@ -10,7 +10,7 @@ const TIME_OUT: Duration = Duration::from_secs(30);
 const CONNECT_TIME_OUT: Duration = Duration::from_secs(5);
 const MAX_RETRIES: usize = 5;
 /// No retry begins later than this after the first attempt.
-const RETRY_TIME_OUT: Duration = Duration::from_secs(60);
+const RETRY_TIME_OUT: Duration = Duration::from_mins(1);
 
 /// How a store is talked to, as far as its properties say.
 #[derive(Default)]
@@ -30,12 +30,13 @@ impl Manner {
     pub(super) fn options(&self) -> ClientOptions {
         // reqwest is built without a provider of its own. One that was chosen before us is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        let has_secure_proxy = self.proxy.as_ref().is_some_and(|proxy| proxy.starts_with("https:"));
         let options = ClientOptions::new()
             .with_user_agent(HeaderValue::from_static(USER_AGENT))
             .with_timeout(self.time_out.unwrap_or(TIME_OUT))
             .with_connect_timeout(self.connect_time_out.unwrap_or(CONNECT_TIME_OUT))
             .with_allow_http(self.has_http)
-            .with_no_system_certificates(self.has_http && self.is_plain);
+            .with_no_system_certificates(self.has_http && self.is_plain && !has_secure_proxy);
         match &self.proxy {
             Some(proxy) => options.with_proxy_url(proxy),
             None => options,
@@ -126,7 +127,7 @@ mod tests {
     fn r09_times_are_read_as_hadoop_does() {
         assert_eq!(time("5000"), Ok(Duration::from_secs(5)));
         assert_eq!(time("30s"), Ok(Duration::from_secs(30)));
-        assert_eq!(time("2 m"), Ok(Duration::from_secs(120)));
+        assert_eq!(time("2 m"), Ok(Duration::from_mins(2)));
         for wrong in ["", "s", "-1", "1.5s", "1 week", "0", "99999999999999999999"] {
             assert!(time(wrong).is_err(), "{wrong}");
         }

@@ -66,8 +66,15 @@ fn name_node(problems: &mut Problems, authority: &str, settings: &Settings) -> O
         return Some(authority.to_owned());
     }
     // A name service of one name node.
-    let address = settings.property(&format!("{ADDRESS}{authority}")).unwrap_or(authority);
-    Some(with_port(address))
+    let one = format!("{ADDRESS}{authority}");
+    match settings.property(&one) {
+        Some(address) => Some(with_port(address)),
+        None if ids(settings.property("dfs.nameservices").unwrap_or_default()).contains(&authority) => {
+            problems.add(format!("{namenodes} or {one}: required, since dfs.nameservices names {authority}"));
+            None
+        }
+        None => Some(with_port(authority)),
+    }
 }
 
 fn ids(text: &str) -> Vec<&str> {

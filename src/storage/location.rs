@@ -105,13 +105,11 @@ pub(crate) fn parse(text: &str) -> Result<Location, String> {
     if scheme == "file" {
         return file(rest).map(Location::Local);
     }
-    match SCHEMES.iter().find(|(name, _)| *name == scheme) {
-        Some((scheme, kind)) => remote(scheme, *kind, rest).map(Location::Remote),
-        None => {
-            let known: Vec<&str> = SCHEMES.iter().map(|(name, _)| *name).collect();
-            Err(format!("unknown scheme {scheme}:; known: file, {}", known.join(", ")))
-        }
-    }
+    let Some((scheme, kind)) = SCHEMES.iter().find(|(name, _)| *name == scheme) else {
+        let known: Vec<&str> = SCHEMES.iter().map(|(name, _)| *name).collect();
+        return Err(format!("unknown scheme {scheme}:; known: file, {}", known.join(", ")));
+    };
+    remote(scheme, *kind, rest).map(Location::Remote)
 }
 
 /// The scheme of a path and what follows it; a single letter is a drive.

@@ -202,15 +202,13 @@ fn proxy(problems: &mut Problems, bucket: &Bucket<'_>) -> Option<String> {
             None
         }
     };
-    match bucket.find(&["proxy.host"]) {
-        Some((name, host)) => problems.take(&name, client::proxy(host, port, user, secure)),
-        None => {
-            if port.is_some() {
-                problems.add("proxy.port is set without proxy.host");
-            }
-            None
-        }
+    if let Some((name, host)) = bucket.find(&["proxy.host"]) {
+        return problems.take(&name, client::proxy(host, port, user, secure));
     }
+    if port.is_some() {
+        problems.add("proxy.port is set without proxy.host");
+    }
+    None
 }
 
 /// The settings of encryption, if the properties name one.

@@ -101,12 +101,11 @@ fn places(classes: &str) -> Result<Vec<Place>, Vec<String>> {
     let (mut places, mut problems) = (Vec::new(), Vec::new());
     for class in classes.split(|c: char| c == ',' || c.is_whitespace()).filter(|class| !class.is_empty()) {
         let short = class.rsplit(['.', '$']).next().unwrap_or(class);
-        match CLASSES.iter().find(|(name, _)| *name == short) {
-            Some((_, found)) => places.extend_from_slice(found),
-            None => {
-                let known: Vec<&str> = CLASSES.iter().map(|(name, _)| *name).collect();
-                problems.push(format!("{short} is not supported; supported: {}", known.join(", ")));
-            }
+        if let Some((_, found)) = CLASSES.iter().find(|(name, _)| *name == short) {
+            places.extend_from_slice(found);
+        } else {
+            let known: Vec<&str> = CLASSES.iter().map(|(name, _)| *name).collect();
+            problems.push(format!("{short} is not supported; supported: {}", known.join(", ")));
         }
     }
     if problems.is_empty() { Ok(places) } else { Err(problems) }

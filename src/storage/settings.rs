@@ -132,29 +132,36 @@ pub(super) fn is_true(text: &str) -> Option<bool> {
     }
 }
 
-/// Parts of names that stand for a credential, whatever a bucket or an account in the name is called.
-const SURELY_SECRET: [&str; 9] = [
-    "access.key",
-    "access_key",
-    "secret.key",
-    "session.token",
-    "account.key.",
-    "azure.sas.",
-    "client.secret",
-    "password",
-    "encryption.key",
+/// Words at the end of a name that tell a setting of a credential from the credential itself.
+const NO_SECRET: [&str; 16] = [
+    "algorithm",
+    "class",
+    "dir",
+    "enable",
+    "enabled",
+    "endpoint",
+    "file",
+    "interval",
+    "keyfile",
+    "keytab",
+    "lifetime",
+    "path",
+    "provider",
+    "type",
+    "uri",
+    "url",
 ];
-/// Parts of names that tell a setting of a credential from the credential itself.
-const NO_SECRET: [&str; 10] =
-    ["keytab", "file", "path", "provider", "uri", "url", "endpoint", "algorithm", "enable", "kms"];
 
 /// Whether a property or variable holds a credential: its name says so, and it is no switch, class, number or path.
 fn holds_a_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    let may = names_a_secret(&name) || has(&["_sas_", "identity_header"]);
+    // What an account is called decides nothing.
+    let surely = ["fs.azure.account.key.", "fs.azure.sas."].iter().any(|start| name.starts_with(start));
+    let may = names_a_secret(&name) || name.contains("_sas_") || name == "identity_header";
+    let name = name.split(".dfs.").next().and_then(|name| name.split(".blob.").next()).unwrap_or_default();
+    let is_setting = name.rsplit(['.', '_']).take(2).any(|word| NO_SECRET.contains(&word));
     let value = value.trim();
-    (has(&SURELY_SECRET) || may && !has(&NO_SECRET))
+    (surely || may && !is_setting)
         && value.len() >= 4
         && is_true(value).is_none()
         && !value.chars().all(|c| c.is_ascii_digit())
@@ -243,6 +250,8 @@ mod tests {
                 ("fs.azure.sas.c.acct.blob.core.windows.net", "?sv=1&sig=S3CR3T%2Bd&se=2"),
                 ("fs.azure.account.oauth2.client.secret", "S3CR3T-e"),
                 ("fs.s3a.proxy.password", "S3CR3T-f"),
+                ("dfs.encryption.key.provider.uri", "kms://http@h:1/kms"),
+                ("fs.azure.account.oauth2.token.file.acct.dfs.core.windows.net", "/run/token"),
                 ("dfs.block.access.token.enable", "true"),
                 ("dfs.block.access.key.update.interval", "600"),
                 ("dfs.client.keytab.file", "/etc/me.keytab"),
