@@ -15,7 +15,9 @@ use super::{Objects, Problems, prefix, refused};
 /// The properties of one account.
 struct Account<'a> {
     name: String,
-    /// What follows `account.dfs.` or `account.blob.`.
+    /// What stands before `.dfs.` or `.blob.`: the name, and a zone where there are zones.
+    host: String,
+    /// What follows.
     domain: String,
     container: &'a str,
     settings: &'a Settings,
@@ -34,10 +36,14 @@ const PUBLIC: &str = "core.windows.net";
 impl<'a> Account<'a> {
     fn of(remote: &'a Remote, settings: &'a Settings) -> Result<Self, String> {
         if let Some(container) = remote.container() {
-            let (name, rest) = remote.authority().split_once('.').unwrap_or((remote.authority(), ""));
-            let domain = rest.strip_prefix("dfs.").or_else(|| rest.strip_prefix("blob.")).filter(|d| !d.is_empty());
-            let domain = domain.ok_or("the account must be written account.dfs.core.windows.net")?;
-            return Ok(Self { name: name.to_owned(), domain: domain.to_owned(), container, settings });
+            let authority = remote.authority();
+            let (host, domain) = authority
+                .split_once(".dfs.")
+                .or_else(|| authority.split_once(".blob."))
+                .filter(|(_, domain)| !domain.is_empty())
+                .ok_or("the account must be written account.dfs.core.windows.net")?;
+            let name = host.split('.').next().unwrap_or(host).to_owned();
+            return Ok(Self { name, host: host.to_owned(), domain: domain.to_owned(), container, settings });
         }
         let names = ["AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT"];
         let var = || names.into_iter().find_map(|name| settings.var(name));
@@ -48,13 +54,13 @@ impl<'a> Account<'a> {
             )
         })?;
         let container = remote.authority();
-        Ok(Self { name: name.to_owned(), domain: PUBLIC.to_owned(), container, settings })
+        Ok(Self { name: name.to_owned(), host: name.to_owned(), domain: PUBLIC.to_owned(), container, settings })
     }
 
     /// How names of properties may end: for this account, then for all.
     fn suffixes(&self) -> [String; 4] {
-        let (name, domain) = (&self.name, &self.domain);
-        [format!(".{name}.dfs.{domain}"), format!(".{name}.blob.{domain}"), format!(".{name}"), String::new()]
+        let (host, domain) = (&self.host, &self.domain);
+        [format!(".{host}.dfs.{domain}"), format!(".{host}.blob.{domain}"), format!(".{}", self.name), String::new()]
     }
 
     /// A property of this account, with its whole name.
@@ -85,7 +91,7 @@ impl<'a> Account<'a> {
 
     /// How a property of this account is called in messages.
     fn named(&self, key: &str) -> String {
-        format!("fs.azure.{key}.{}.dfs.{}", self.name, self.domain)
+        format!("fs.azure.{key}.{}.dfs.{}", self.host, self.domain)
     }
 }
 
@@ -137,7 +143,7 @@ fn endpoint(problems: &mut Problems, account: &Account<'_>) -> Option<Url> {
     let var = vars.into_iter().find_map(|name| Some((name.to_owned(), account.own_var(&[name])?)));
     let (name, text) = account.find("endpoint").or(var).unwrap_or_default();
     if name.is_empty() {
-        let text = format!("https://{}.blob.{}", account.name, account.domain);
+        let text = format!("https://{}.blob.{}", account.host, account.domain);
         return problems.take("the account", client::endpoint(&text, true));
     }
     problems.take(&name, client::endpoint(text, true))

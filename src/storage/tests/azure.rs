@@ -14,6 +14,8 @@ fn r09_an_account_is_in_the_path_or_set() {
     has(&super::inside("wasb://c@acct.blob.core.windows.net/x", &key, &[]), &["acct.blob.core.windows.net"]);
     let china = [("fs.azure.account.key.acct", "QUJD")];
     has(&super::inside("abfs://c@acct.dfs.core.chinacloudapi.cn/x", &china, &[]), &["acct.blob.core.chinacloudapi.cn"]);
+    let zone = super::inside("abfs://c@acct.z01.dfs.storage.azure.net/x", &china, &[]);
+    has(&zone, &["acct.z01.blob.storage.azure.net", "account: \"acct\"", "AccessKey"]);
     let env = [("AZURE_STORAGE_ACCOUNT_NAME", "acct"), ("AZURE_STORAGE_ACCOUNT_KEY", "QUJD")];
     has(&super::inside("abfs://c/x", &[], &env), &["account: \"acct\"", "container: \"c\"", "AccessKey"]);
     has(&super::inside("abfs://c/x", &[("fs.azure.account.name", "acct"), (KEY, "QUJD")], &[]), &["AccessKey"]);

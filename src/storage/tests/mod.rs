@@ -4,6 +4,7 @@ mod azure;
 mod google;
 mod hdfs;
 mod s3;
+mod wire;
 
 use super::*;
 
