@@ -14,6 +14,7 @@ use crate::position::{Checkpoint, Edit, Instant, Mode, Position};
 use crate::read::Read;
 use crate::schema::TableSchema;
 use crate::secret::Redactor;
+use crate::storage::Location;
 
 /// One API, ready to be read.
 #[derive(Debug)]

@@ -257,7 +257,9 @@ fn reads_and_resumes(path: &str, rest: &str, env: &[(&str, &str)]) {
     run(&["check", "CONFIG", "--connect"]).expect(0).says("not there yet");
     assert_eq!(run(&["read", "CONFIG", "rows"]).expect(0).ids(), [1, 2, 3]);
     let shown = run(&["checkpoint", "show", "CONFIG", "rows"]).expect(0).stdout;
-    assert!(shown.contains(&format!("{path}/rows.checkpoint.json")) && shown.contains("cursor A"), "{shown}");
+    // `hdfs:///x` is shown as `hdfs:/x`.
+    let file = format!("{}/rows.checkpoint.json", path.replace(":///", ":/"));
+    assert!(shown.to_lowercase().contains(&file.to_lowercase()) && shown.contains("cursor A"), "{shown}");
     assert_eq!(run(&["read", "CONFIG", "rows"]).expect(0).ids(), [3], "{path}: goes on at the cursor");
     run(&["check", "CONFIG", "--connect"]).expect(0).says("holds cursor A");
     run(&["checkpoint", "set", "CONFIG", "rows", "A"]).expect(0);

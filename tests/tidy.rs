@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The rooms from the ground up; a file may use rooms of its own line and of those above it.
-const ROOMS: [&str; 12] = [
+const ROOMS: [&str; 13] = [
     "error secret position counts disk text",
+    "storage",
     "config",
     "schema",
     "plan",

@@ -33,8 +33,9 @@ use crate::storage::{HdfsOptions, cause};
 const TRIES: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// No operation takes longer, whatever the cluster does.
-const LIMIT: Duration = Duration::from_mins(2);
+/// No look takes longer, and no commit, whatever the cluster does: the client itself waits for a NameNode without end.
+const LOOK_LIMIT: Duration = Duration::from_mins(1);
+const COMMIT_LIMIT: Duration = Duration::from_mins(2);
 
 /// Small blocks, since a space quota counts whole blocks of a file that is being written. The least that clusters allow.
 const BLOCK: u64 = 1 << 20;
@@ -42,6 +43,8 @@ const BLOCK: u64 = 1 << 20;
 /// A directory of HDFS that holds checkpoint files. It is made on the first commit.
 pub struct HdfsStore {
     options: HdfsOptions,
+    /// The directory as the configuration has it.
+    shown: String,
     client: OnceCell<Client>,
     effects: Effects,
 }
@@ -127,15 +130,17 @@ fn is_fenced(error: &HdfsError) -> bool {
 }
 
 impl HdfsStore {
-    pub(crate) fn new(options: HdfsOptions, effects: Effects) -> Self {
-        Self { options, client: OnceCell::new(), effects }
+    pub(crate) fn new(options: HdfsOptions, shown: String, effects: Effects) -> Self {
+        Self { options, shown, client: OnceCell::new(), effects }
     }
 
     /// Made inside the runtime: the client keeps tasks there.
     async fn client(&self) -> Result<&Client> {
         let made = self.client.get_or_try_init(|| async {
             let options = &self.options;
-            let mut builder = ClientBuilder::new().with_url(&options.url).with_config(options.config.clone());
+            // The properties are whole: the client would lay those of the process's own Hadoop files under them.
+            let builder = ClientBuilder::new().with_url(&options.url).with_config_dir("/dev/null");
+            let mut builder = builder.with_config(options.config.clone());
             if let Some(principal) = &options.principal {
                 builder = builder.with_kerberos_principal(principal);
             }
@@ -145,7 +150,7 @@ impl HdfsStore {
             builder.build()
         });
         made.await.map_err(|e| {
-            let said = format!("cannot use {}: {}", self.options.shown, cause::of_hdfs(&e));
+            let said = format!("cannot use {}: {}", self.shown, cause::of_hdfs(&e));
             Error::new(ErrorKind::Store, said)
         })
     }
@@ -300,9 +305,9 @@ impl HdfsStore {
     }
 
     /// `work`, within the limit.
-    async fn bounded<T>(&self, table: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
-        timeout(LIMIT, work).await.unwrap_or_else(|_| {
-            let said = format!("HDFS did not answer within {} seconds", LIMIT.as_secs());
+    async fn bounded<T>(&self, limit: Duration, table: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
+        timeout(limit, work).await.unwrap_or_else(|_| {
+            let said = format!("HDFS did not answer within {} seconds", limit.as_secs());
             Err(Error::new(ErrorKind::Store, said).with("path", self.describe(table)))
         })
     }
@@ -310,7 +315,7 @@ impl HdfsStore {
 
 impl CheckpointStore for HdfsStore {
     fn load<'a>(&'a self, table: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>>> {
-        Box::pin(self.bounded(table, self.read(table)))
+        Box::pin(self.bounded(LOOK_LIMIT, table, self.read(table)))
     }
 
     fn commit<'a>(&'a self, commit: &'a Commit, now: Instant) -> BoxFuture<'a, Result<()>> {
@@ -318,30 +323,30 @@ impl CheckpointStore for HdfsStore {
             if commit.position().is_none() {
                 return Ok(());
             }
-            self.bounded(commit.table(), self.commit_whole(commit, now)).await
+            self.bounded(COMMIT_LIMIT, commit.table(), self.commit_whole(commit, now)).await
         })
     }
 
     fn clear<'a>(&'a self, table: &'a str) -> BoxFuture<'a, Result<bool>> {
-        Box::pin(self.bounded(table, self.clear_whole(table)))
+        Box::pin(self.bounded(COMMIT_LIMIT, table, self.clear_whole(table)))
     }
 
     fn leftovers<'a>(&'a self, table: &'a str) -> BoxFuture<'a, Result<Vec<String>>> {
-        Box::pin(self.bounded(table, async {
+        Box::pin(self.bounded(LOOK_LIMIT, table, async {
             let claims = self.claims(table).await?;
-            let dir = self.options.shown.trim_end_matches('/');
+            let dir = self.shown.trim_end_matches('/');
             Ok(claims.into_iter().map(|claim| format!("{dir}/{}", claim.name(table))).collect())
         }))
     }
 
     fn describe(&self, table: &str) -> String {
-        format!("{}/{}", self.options.shown.trim_end_matches('/'), file_name(table))
+        format!("{}/{}", self.shown.trim_end_matches('/'), file_name(table))
     }
 }
 
 impl fmt::Debug for HdfsStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HdfsStore({})", self.options.shown)
+        write!(f, "HdfsStore({})", self.shown)
     }
 }
 

@@ -40,13 +40,17 @@ pub mod object;
 pub mod suite;
 
 use std::fmt;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
+use crate::effect::Effects;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Base, Plan};
 use crate::position::{Checkpoint, Edit, Instant, Position};
 use crate::read::Receipt;
+use crate::secret::Redactor;
+use crate::storage::{self, Location, Opened, Settings};
 
 /// The memory of `dedup-key` makes a file of about a megabyte; nothing makes one of this size, in bytes.
 const SIZE_MAX: u64 = 64 << 20;
@@ -171,6 +175,31 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
 
     /// The file of a table, for messages.
     fn describe(&self, table: &str) -> String;
+}
+
+/// The store of a location. Nothing is contacted before it is used.
+///
+/// # Errors
+/// Kind `Config` with everything that keeps the location from being opened.
+pub fn open(location: &Location, settings: &Settings) -> Result<Arc<dyn CheckpointStore>> {
+    open_watched(location, settings, Effects::default())
+}
+
+/// [`open`], with effects that a test may stop.
+pub fn open_watched(location: &Location, settings: &Settings, effects: Effects) -> Result<Arc<dyn CheckpointStore>> {
+    let opened = storage::open(location, settings).map_err(|problems| {
+        Error::new(ErrorKind::Config, format!("{location}: {}", problems.join("; "))).with("path", location)
+    })?;
+    let shown = location.to_string();
+    Ok(match opened {
+        Opened::Local(dir) => Arc::new(local::LocalStore::watched(dir, effects)),
+        Opened::Hdfs(options) => Arc::new(hdfs::HdfsStore::new(options, shown, effects)),
+        Opened::Objects(objects) => {
+            let redactor = Redactor::default();
+            settings.secrets().iter().chain(&objects.secrets).for_each(|secret| redactor.learn(secret));
+            Arc::new(object::ObjectCheckpoints::new(objects, shown, redactor, effects))
+        }
+    })
 }
 
 /// What a store has to do with a commit, given what stands there now. The whole compare-and-replace rule (R8).

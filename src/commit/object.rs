@@ -14,6 +14,7 @@ use super::{CheckpointStore, Commit, SIZE_MAX, Verdict, file_name};
 use crate::effect::{Effect, Effects, Stopped};
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::Instant;
+use crate::secret::Redactor;
 use crate::storage::{Objects, cause};
 
 /// A store may refuse a condition that holds while another writer is at work: so often it is asked again.
@@ -23,6 +24,9 @@ const TRIES: usize = 5;
 #[derive(Clone)]
 pub struct ObjectCheckpoints {
     objects: Objects,
+    /// The directory as the configuration has it.
+    shown: String,
+    redactor: Redactor,
     effects: Effects,
 }
 
@@ -33,8 +37,8 @@ struct Standing {
 }
 
 impl ObjectCheckpoints {
-    pub(crate) fn new(objects: Objects, effects: Effects) -> Self {
-        Self { objects, effects }
+    pub(crate) fn new(objects: Objects, shown: String, redactor: Redactor, effects: Effects) -> Self {
+        Self { objects, shown, redactor, effects }
     }
 
     fn store(&self) -> &Arc<dyn ObjectStore> {
@@ -124,7 +128,7 @@ impl ObjectCheckpoints {
     }
 
     fn failed(&self, what: &str, table: &str, error: &Cause) -> Error {
-        let said = self.objects.redactor.scrub(&format!("{what}: {}", cause::of_object(error)));
+        let said = self.redactor.scrub(&format!("{what}: {}", cause::of_object(error)));
         Error::new(ErrorKind::Store, said).with("path", self.describe(table))
     }
 }
@@ -163,12 +167,12 @@ impl CheckpointStore for ObjectCheckpoints {
     }
 
     fn describe(&self, table: &str) -> String {
-        format!("{}/{}", self.objects.shown.trim_end_matches('/'), file_name(table))
+        format!("{}/{}", self.shown.trim_end_matches('/'), file_name(table))
     }
 }
 
 impl fmt::Debug for ObjectCheckpoints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ObjectCheckpoints({})", self.objects.shown)
+        write!(f, "ObjectCheckpoints({})", self.shown)
     }
 }

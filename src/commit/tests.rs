@@ -199,8 +199,8 @@ fn r08_of_sixteen_racing_committers_exactly_one_wins() {
 struct Directory(tempfile::TempDir);
 
 impl suite::Subject for Directory {
-    fn open(&self, effects: Effects) -> Box<dyn CheckpointStore> {
-        Box::new(LocalStore::watched(self.0.path().join("ckpt"), effects))
+    fn open(&self, effects: Effects) -> Arc<dyn CheckpointStore> {
+        Arc::new(LocalStore::watched(self.0.path().join("ckpt"), effects))
     }
 
     fn put<'a>(&'a self, table: &'a str, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), String>> {
@@ -217,12 +217,14 @@ async fn r07_the_local_store_keeps_the_contract() {
 }
 
 /// Objects in memory, with the conditions of a real store.
-struct Memory(std::sync::Arc<dyn object_store::ObjectStore>);
+struct Memory(Arc<dyn object_store::ObjectStore>);
 
 impl suite::Subject for Memory {
-    fn open(&self, effects: Effects) -> Box<dyn CheckpointStore> {
-        let objects = crate::storage::Objects::of(std::sync::Arc::clone(&self.0), "ckpt", "memory://ckpt");
-        Box::new(object::ObjectCheckpoints::new(objects, effects))
+    fn open(&self, effects: Effects) -> Arc<dyn CheckpointStore> {
+        let (store, prefix) = (Arc::clone(&self.0), "ckpt".into());
+        let objects = storage::Objects { store, prefix, secrets: vec![] };
+        let redactor = Redactor::default();
+        Arc::new(object::ObjectCheckpoints::new(objects, "memory://ckpt".into(), redactor, effects))
     }
 
     fn put<'a>(&'a self, table: &'a str, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), String>> {
@@ -235,6 +237,6 @@ impl suite::Subject for Memory {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn r08_objects_keep_the_contract() {
-    let memory = Memory(std::sync::Arc::new(object_store::memory::InMemory::new()));
+    let memory = Memory(Arc::new(object_store::memory::InMemory::new()));
     suite::run(&memory, suite::Race { racers: 16, rounds: 100 }).await.unwrap();
 }

@@ -1,12 +1,12 @@
 //! Reads the `checkpoint` block of a table.
 
-use std::path::Path;
-
-use super::location::{self, Refused};
 use super::section::Section;
+use super::table::Shared;
 use super::validate::Sent;
-use super::{CheckpointConfig, Future, Location, ModeConfig};
+use super::{CheckpointConfig, Future, ModeConfig};
 use crate::position::Mode;
+use crate::storage::Location;
+use crate::storage::location;
 
 /// A table's checkpoint as far as it could be read.
 pub(super) struct Saving<'a> {
@@ -25,8 +25,8 @@ const MODES: [(&str, Mode); 4] =
 /// What only timestamp mode reads.
 const TIMESTAMP_KEYS: [&str; 5] = ["timestamp-path", "timestamp-param", "timestamp-format", "lag", "future"];
 
-/// Reads the block; a disabled one is checked by type only. `directory` is that of the configuration.
-pub(super) fn read<'a>(section: Section<'a>, directory: &Path) -> Saving<'a> {
+/// Reads the block; a disabled one is checked by type only.
+pub(super) fn read<'a>(section: Section<'a>, shared: &Shared<'_>) -> Saving<'a> {
     let enabled = section.flag("enabled").unwrap_or(false);
     let mode = section.choice("mode", &MODES);
     if enabled {
@@ -47,7 +47,7 @@ pub(super) fn read<'a>(section: Section<'a>, directory: &Path) -> Saving<'a> {
             section.require(key, &why);
         }
     }
-    let location = read_location(&section, enabled, directory);
+    let location = read_location(&section, enabled, shared);
     let timestamp_path = section.pointer("timestamp-path");
     let timestamp_param = section.name("timestamp-param");
     let timestamp_format = section.timestamp_format("timestamp-format");
@@ -79,20 +79,20 @@ pub(super) fn read<'a>(section: Section<'a>, directory: &Path) -> Saving<'a> {
     Saving { section, enabled, mode, sends, config }
 }
 
-/// A disabled checkpoint may lead to a store that is built later.
-fn read_location(section: &Section<'_>, enabled: bool, directory: &Path) -> Option<Location> {
-    match location::parse(&section.text("path")?) {
+/// An enabled checkpoint must lead to a store that can be opened, as far as this is known without asking it.
+fn read_location(section: &Section<'_>, enabled: bool, shared: &Shared<'_>) -> Option<Location> {
+    let location = match location::parse(&section.text("path")?) {
         // Relative to the configuration, as everything it names: a scheduler starts us anywhere.
-        Ok(Location::Local(path)) => Some(Location::Local(directory.join(path))),
-        Err(Refused::Later(scheme)) => {
-            if enabled {
-                section.report().unsupported(&section.key("path"), Some(&scheme));
-            }
-            None
-        }
-        Err(Refused::Wrong(said)) => {
+        Ok(Location::Local(path)) => return Some(Location::Local(shared.directory.join(path))),
+        Ok(remote) => remote,
+        Err(said) => {
             section.problem("path", said);
-            None
+            return None;
         }
+    };
+    shared.has_remote.set(true);
+    if enabled {
+        shared.problems_of(&location).into_iter().for_each(|said| section.problem("path", said));
     }
+    Some(location)
 }

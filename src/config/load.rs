@@ -1,5 +1,6 @@
 //! HOCON text, the reference and the environment become the typed model.
 
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -13,6 +14,7 @@ use super::validate::{self, Sent};
 use super::{SourceConfig, TableConfig, auth, http, keys, pagination, urls};
 use crate::error::{Error, ErrorKind, Problem, Result};
 use crate::secret::{Redactor, Secret, names_a_secret};
+use crate::storage::Settings;
 
 /// Every key with its default.
 const REFERENCE: &str = include_str!("../../config/reference.conf");
@@ -35,7 +37,7 @@ pub fn load_with_env(path: &Path, env: &HashMap<String, String>) -> Result<Sourc
     let unset: Vec<String> = unresolved.iter().map(|p| p.key.clone()).collect();
     let report = Report::new(places, unresolved);
     let top = Section::new(String::new(), Some(&root), Some(&defaults), keys::TOP, &report);
-    let (config, redactor) = read_source(path, &top);
+    let (config, redactor) = read_source(path, &top, env);
     drop(top);
 
     let (mut problems, mut warnings) = report.into_parts();
@@ -65,7 +67,7 @@ pub(super) fn reference() -> Result<HoconValue> {
 }
 
 /// Reads all blocks; also returns what removes the credentials it met from messages.
-fn read_source(path: &Path, top: &Section<'_>) -> (Option<SourceConfig>, Redactor) {
+fn read_source(path: &Path, top: &Section<'_>, env: &HashMap<String, String>) -> (Option<SourceConfig>, Redactor) {
     let report = top.report();
     if top.sets("openapi") {
         top.text("openapi");
@@ -81,9 +83,8 @@ fn read_source(path: &Path, top: &Section<'_>) -> (Option<SourceConfig>, Redacto
     let pagination = top.block("pagination", keys::PAGINATION);
     pagination::check_types(&pagination);
     let hadoop = read_hadoop(top);
-    if !hadoop.is_empty() {
-        report.warn("hadoop", "has no effect yet: only local paths are built");
-    }
+    let has_hadoop = !hadoop.is_empty();
+    let storage = Settings::new(hadoop, env);
 
     let blocks = top.blocks("tables", keys::TABLE);
     if !top.sets("tables") {
@@ -99,15 +100,21 @@ fn read_source(path: &Path, top: &Section<'_>) -> (Option<SourceConfig>, Redacto
         pagination,
         schema,
         names: blocks.iter().map(|(name, _)| name.clone()).collect(),
+        storage: &storage,
+        opened: RefCell::default(),
+        has_remote: Cell::default(),
     };
     let tables: Vec<Option<TableConfig>> =
         blocks.iter().map(|(name, block)| table::read(name, block, &shared)).collect();
+    if has_hadoop && !shared.has_remote.get() {
+        report.warn("hadoop", "has no effect: no checkpoint.path of a table leads to a store");
+    }
     let read: Vec<TableConfig> = tables.iter().flatten().cloned().collect();
     let headers = http.as_ref().map_or(&[][..], |h| &h.headers);
     validate::plain_http(base_url.as_ref(), auth.as_ref(), headers, &read, report);
 
     let with_headers = std::iter::once(&http_block).chain(blocks.iter().map(|(_, block)| block));
-    let redactor = redactor(&auth_block, with_headers, &hadoop);
+    let redactor = redactor(&auth_block, with_headers, &storage);
     let complete = read.len() == tables.len();
     let config = || {
         Some(SourceConfig {
@@ -115,7 +122,7 @@ fn read_source(path: &Path, top: &Section<'_>) -> (Option<SourceConfig>, Redacto
             base_url: base_url?,
             auth: auth?,
             http: http?,
-            hadoop,
+            storage,
             tables: read,
             warnings: Vec::new(),
         })
@@ -163,17 +170,17 @@ fn flatten(value: &HoconValue, name: &str, key: &str, flat: &mut BTreeMap<String
 fn redactor<'a>(
     auth: &Section<'_>,
     with_headers: impl Iterator<Item = &'a Section<'a>>,
-    hadoop: &BTreeMap<String, String>,
+    storage: &Settings,
 ) -> Redactor {
     let redactor = Redactor::default();
     for key in ["token", "password", "header-value", "client-secret", "query-value"] {
         auth.text(key).into_iter().for_each(|text| redactor.learn(&Secret::new(text)));
     }
     let headers = with_headers.flat_map(|block| block.pairs("headers"));
-    let properties = hadoop.iter().map(|(name, value)| (name.clone(), value.clone()));
-    for (_, value) in headers.chain(properties).filter(|(name, _)| names_a_secret(name)) {
+    for (_, value) in headers.filter(|(name, _)| names_a_secret(name)) {
         redactor.learn(&Secret::new(value));
     }
+    storage.secrets().iter().for_each(|secret| redactor.learn(secret));
     redactor
 }
 

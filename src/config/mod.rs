@@ -6,7 +6,6 @@ mod http;
 mod keys;
 mod later;
 pub mod load;
-pub(crate) mod location;
 mod pagination;
 mod section;
 mod table;
@@ -16,7 +15,6 @@ mod text;
 mod urls;
 mod validate;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,6 +25,7 @@ use url::Url;
 use crate::error::Problem;
 use crate::position::{Mode, TimestampFormat};
 use crate::secret::Secret;
+use crate::storage::{Location, Settings};
 
 /// One API: base URL, credentials, HTTP policy and its tables.
 #[derive(Debug, Clone)]
@@ -39,8 +38,8 @@ pub struct SourceConfig {
     pub auth: Auth,
     /// Time-outs, retries, limits.
     pub http: HttpConfig,
-    /// `fs.*` and `dfs.*` properties, as written.
-    pub hadoop: BTreeMap<String, String>,
+    /// What opens stores: the `hadoop` block, the files of Hadoop and the environment.
+    pub storage: Settings,
     /// In the order of the file.
     pub tables: Vec<TableConfig>,
     /// What is allowed but worth saying (R13); the same form as problems.
@@ -460,13 +459,6 @@ pub enum Future {
     Clamp,
     /// It may.
     Follow,
-}
-
-/// Where checkpoints live (R9). Other schemes are refused at load until their store is built.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Location {
-    /// A local directory; a relative path in the file is relative to the file.
-    Local(PathBuf),
 }
 
 /// `schema`, resolved for one table.

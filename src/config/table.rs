@@ -1,5 +1,6 @@
 //! Reads one table.
 
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use hocon::{HoconValue, ScalarType};
@@ -12,6 +13,7 @@ use super::section::Section;
 use super::validate::{self, Facts, Sent};
 use super::{ColumnConfig, ColumnType, Filter, Method, Operator, TableConfig};
 use super::{CursorTo, Style, checkpoint, http, keys, later, pagination, text, urls};
+use crate::storage::{self, Location, Settings};
 
 /// What a table takes from the blocks of its source.
 pub(super) struct Shared<'a> {
@@ -24,6 +26,24 @@ pub(super) struct Shared<'a> {
     pub(super) pagination: Section<'a>,
     pub(super) schema: Section<'a>,
     pub(super) names: Vec<String>,
+    pub(super) storage: &'a Settings,
+    /// The problems of every store that a table names: many tables share one.
+    pub(super) opened: RefCell<Vec<(Location, Vec<String>)>>,
+    /// Whether any path leads to a store.
+    pub(super) has_remote: Cell<bool>,
+}
+
+impl Shared<'_> {
+    /// What is wrong with a location, found without asking anybody.
+    pub(super) fn problems_of(&self, location: &Location) -> Vec<String> {
+        let mut opened = self.opened.borrow_mut();
+        if let Some((_, problems)) = opened.iter().find(|(known, _)| known == location) {
+            return problems.clone();
+        }
+        let problems = storage::open(location, self.storage).err().unwrap_or_default();
+        opened.push((location.clone(), problems.clone()));
+        problems
+    }
 }
 
 /// Reads a table; `None` if a problem leaves it incomplete.
@@ -46,7 +66,7 @@ pub(super) fn read(name: &str, table: &Section<'_>, shared: &Shared<'_>) -> Opti
     if cursor_in_body && body.as_ref().is_some_and(|b| !b.is_object()) {
         table.problem("body", "must be a block: pagination.cursor-body-path puts the cursor into it");
     }
-    let saving = checkpoint::read(table.block("checkpoint", keys::CHECKPOINT), shared.directory);
+    let saving = checkpoint::read(table.block("checkpoint", keys::CHECKPOINT), shared);
 
     let endpoint = table.text("endpoint");
     table.require("endpoint", ": a path relative to base-url");

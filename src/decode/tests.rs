@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::config::{
-    CheckpointConfig, ColumnConfig, ColumnType, CursorFrom, CursorTo, DeclaredEnd, Future, Location, Method,
-    ModeConfig, OnMismatch, Pagination, SchemaConfig, SchemaMode, Style, TableConfig,
+    CheckpointConfig, ColumnConfig, ColumnType, CursorFrom, CursorTo, DeclaredEnd, Future, Method, ModeConfig,
+    OnMismatch, Pagination, SchemaConfig, SchemaMode, Style, TableConfig,
 };
 use crate::error::{ErrorKind, Result};
 use crate::position::{Boundary, BoundaryPolicy, Seen, TimestampFormat};
@@ -132,7 +132,7 @@ fn table(style: Style, mode: ModeConfig, schema: SchemaMode) -> TableConfig {
         pagination: Pagination { style, results_path: None, page_size_param: None, max_page_size: 1, max_pages: None },
         filters: vec![],
         checkpoint: Some(CheckpointConfig {
-            location: Location::Local("x".into()),
+            location: crate::storage::Location::Local("x".into()),
             mode,
             lag: std::time::Duration::ZERO,
             dedup_key: Some(ptr("/id")),

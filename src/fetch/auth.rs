@@ -87,7 +87,7 @@ impl Authenticator {
     }
 }
 
-/// Tells the redactor every secret of `auth` and of the fixed headers (R23).
+/// Tells the redactor every secret of `auth`, of the fixed headers and of the stores (R23).
 pub(super) fn learn(config: &SourceConfig, redactor: &Redactor) {
     match &config.auth {
         Auth::None | Auth::BearerFile(_) => {}
@@ -98,6 +98,7 @@ pub(super) fn learn(config: &SourceConfig, redactor: &Redactor) {
         Auth::OAuth2(client) => redactor.learn(&client.client_secret),
     }
     config.http.headers.iter().filter(|h| h.is_secret).for_each(|h| learn_header(&h.value, redactor));
+    config.storage.secrets().iter().for_each(|secret| redactor.learn(secret));
 }
 
 /// A header value is secret as a whole and in its longer parts (`Token abc...`, `session=abc...; other=...`).

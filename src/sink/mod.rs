@@ -14,9 +14,9 @@ use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
 
-use crate::config::Location;
-use crate::config::location::{self, Refused};
 use crate::error::{Error, ErrorKind, Result};
+use crate::storage::Location;
+use crate::storage::location;
 
 /// Takes the rows of one run.
 ///
@@ -89,8 +89,8 @@ impl Destination {
         }
         match location::parse(text) {
             Ok(Location::Local(dir)) => Ok(Self::Directory(dir)),
-            Err(Refused::Later(scheme)) => Err(usage(format!("not supported yet: --to {scheme}..."))),
-            Err(Refused::Wrong(said)) => Err(usage(format!("--to: {said}; - is standard output, null: counts only"))),
+            Ok(Location::Remote(remote)) => Err(usage(format!("not supported yet: --to {}:...", remote.scheme()))),
+            Err(said) => Err(usage(format!("--to: {said}; - is standard output, null: counts only"))),
         }
     }
 }
@@ -183,7 +183,9 @@ mod tests {
         ] {
             assert_eq!(Destination::parse(text).ok(), want, "{text}");
         }
-        let error = Destination::parse("s3a://key:secret@bucket/x").unwrap_err();
+        let credential = Destination::parse("s3a://key:secret@bucket/x").unwrap_err().to_string();
+        assert!(credential.contains("must hold no credential") && !credential.contains("secret@"), "{credential}");
+        let error = Destination::parse("S3A://bucket/x").unwrap_err();
         assert_eq!((error.kind().exit_code(), error.to_string()), (2, "not supported yet: --to s3a:...".into()));
         assert!(Destination::parse("hdfss://x").unwrap_err().to_string().contains("unknown scheme hdfss:"));
     }

@@ -139,14 +139,17 @@ fn r09_a_relative_checkpoint_path_is_relative_to_the_configuration() {
 fn a_whole_configuration_becomes_the_model() {
     let source = good(GOOD).load().unwrap();
     let warned: Vec<&str> = source.warnings.iter().map(|warning| warning.key.as_str()).collect();
-    assert_eq!(warned, ["hadoop"], "nothing uses it before its stores are built");
+    assert_eq!(warned, ["hadoop"], "no path leads to a store");
     assert!(matches!(&source.auth, Auth::Bearer(token) if token.expose() == "T0K3N"));
     assert_eq!(source.http.timeout, Duration::from_secs(10));
     assert_eq!(source.http.page_timeout, Duration::from_mins(5));
     assert_eq!((source.http.max_retries, source.http.read_ahead, source.http.max_body_bytes), (5, 4, 1 << 20));
     assert!((source.http.rate_limit.unwrap().per_second - 100.0 / 60.0).abs() < 1e-9);
     assert_eq!(source.http.headers.iter().map(|h| h.is_secret).collect::<Vec<_>>(), [false, true]);
-    assert_eq!(source.hadoop.keys().collect::<Vec<_>>(), ["fs.s3a.endpoint", "fs.s3a.secret.key"]);
+    assert_eq!(
+        format!("{:?}", source.storage),
+        "Settings { properties: [\"fs.s3a.endpoint\", \"fs.s3a.secret.key\"], env: [], .. }"
+    );
 
     let events = &source.tables[0];
     assert_eq!(events.url.as_str(), "https://api.example.com/v1/events");
@@ -427,11 +430,50 @@ fn r09_checkpoint_paths_go_to_a_known_store_or_are_refused() {
     };
     let problems = problems_of("s3x://b/c", false);
     assert!(problems[0].key == "tables.items.checkpoint.path" && problems[0].message.contains("s3x"), "{problems:?}");
-    for scheme in ["hdfs", "viewfs", "s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "dbfs"] {
-        let said = &problems_of(&format!("{scheme}://b/c"), true)[0].message;
-        assert!(said.contains("not supported yet: tables.items.checkpoint.path") && said.contains(scheme), "{said}");
+    for scheme in ["viewfs", "abfs", "abfss", "wasb", "wasbs", "dbfs"] {
+        let problems = problems_of(&format!("{scheme}://b/c"), true);
+        assert!(problems[0].key == "tables.items.checkpoint.path" && problems[0].line == Some(5), "{problems:?}");
     }
-    table("checkpoint { enabled = false, path = \"s3a://b/c\" }");
+    table("checkpoint { enabled = false, path = \"abfs://b/c\" }");
+    for path in ["hdfs://b/c", "s3://b/c", "s3a://b/c", "s3n://b/c", "gs://b/c"] {
+        let location = table(&format!("{CURSOR} checkpoint {{ enabled = true, path = \"{path}\" }}")).checkpoint;
+        assert!(matches!(location.unwrap().location, Location::Remote(remote) if remote.to_string() == path));
+    }
+}
+
+#[test]
+fn r11_what_a_store_cannot_be_opened_with_is_a_problem_at_its_path() {
+    let files = Files::new(&format!(
+        "hadoop {{\n fs.s3a.access.key = \"AKIDxxxx\", fs.s3a.secret.key = ${{KEY}}, fs.s3a.endpoint = \"ftp://S3CR3T-x\"\n \
+         fs.s3a.attempts.maximum = \"S3CR3T-x\"\n}}\n{}tables.other {{ endpoint = x\n \
+         checkpoint {{ enabled = true, mode = offset, path = \"s3a://b/c\" }}\n pagination {{ style = offset }} }}\n\
+         http.max-retries = x",
+        items(&format!("{CURSOR} checkpoint {{ enabled = true, path = \"s3a://b/c\" }}"))
+    ));
+    let problems = files.env("KEY", "S3CR3T-x").problems();
+    let said: Vec<String> = problems.iter().map(|p| format!("{}:{}", p.key, p.line.unwrap())).collect();
+    let path = |table: &str, line: usize| format!("tables.{table}.checkpoint.path:{line}");
+    let twice = |at: String| [at.clone(), at];
+    let expected = [twice(path("items", 9)), twice(path("other", 12))].concat();
+    assert_eq!(said, [vec!["http.max-retries:14".to_owned()], expected].concat(), "{problems:?}");
+    assert!(!format!("{problems:?}").contains("S3CR3T"), "{problems:?}");
+}
+
+#[test]
+fn r13_a_hadoop_block_that_nothing_uses_is_one_warning() {
+    let config = |path: &str| {
+        let lines = format!("{CURSOR} checkpoint {{ enabled = true, path = \"{path}\" }}");
+        format!("{}hadoop {{ fs.s3a.access.key = AKIDxxxx, fs.s3a.secret.key = SKIDxxxx }}", items(&lines))
+    };
+    let warnings = load(&config("state")).warnings;
+    assert!(warnings.len() == 1 && warnings[0].key == "hadoop" && warnings[0].message.contains("no effect"));
+    assert!(load(&config("s3a://b/c")).warnings.is_empty());
+}
+
+#[test]
+fn r23_a_source_shows_no_property() {
+    let source = load(&format!("{}hadoop {{ fs.s3a.access.key = AKIDxxxx, fs.s3a.secret.key = S3CR3T }}", items("")));
+    assert!(!format!("{source:?}").contains("S3CR3T"));
 }
 
 #[test]

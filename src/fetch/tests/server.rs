@@ -190,7 +190,7 @@ pub(super) fn source_at(base_url: Url) -> SourceConfig {
             follow_redirects: Redirects::SameOrigin,
             headers: Vec::new(),
         },
-        hadoop: std::collections::BTreeMap::new(),
+        storage: crate::storage::Settings::default(),
         tables: Vec::new(),
         warnings: Vec::new(),
     }
