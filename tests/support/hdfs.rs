@@ -57,8 +57,9 @@ impl Hdfs {
     pub(crate) fn of_its_own(cache: &Cache) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let hdfs = Self { nodes: Mutex::default(), port: lasting_port(), jars: cache.path("hadoop"), dir };
-        for folder in ["conf", "logs", "tmp"] {
-            std::fs::create_dir(hdfs.dir.path().join(folder)).expect("a directory");
+        // The servers insist on folders for their pages, and take ten seconds to unpack those of their jars.
+        for folder in ["logs", "tmp", "conf/webapps/hdfs", "conf/webapps/datanode", "conf/webapps/static"] {
+            std::fs::create_dir_all(hdfs.dir.path().join(folder)).expect("a directory");
         }
         hdfs.configure();
         hdfs.java(NAMENODE, &["-format", "-nonInteractive"]);
