@@ -335,17 +335,18 @@ mod tests {
     }
 
     #[test]
-    fn hdfs_keeps_files_users_and_quotas_apart() {
+    fn hdfs_has_owners_and_quotas() {
         let Some(cache) = Cache::with(&["hadoop"]) else { return };
         let hdfs = Hdfs::shared(&cache);
-        hdfs.shell(&["-mkdir", "-p", "/apart/of-ann"]);
-        hdfs.shell(&["-chown", "ann", "/apart/of-ann"]);
-        hdfs.admin(&["-setQuota", "3", "/apart"]);
-        put(&hdfs, &format!("{}/apart/file", hdfs.url()), "kept");
-        assert_eq!(hdfs.shell(&["-cat", "/apart/file"]), "kept");
-        let counts = hdfs.shell(&["-count", "-q", "/apart"]);
+        hdfs.shell(&["-mkdir", "-p", "/own-test/of-ann"]);
+        hdfs.shell(&["-chown", "ann", "/own-test/of-ann"]);
+        hdfs.admin(&["-setQuota", "3", "/own-test"]);
+        put(&hdfs, &format!("{}/own-test/file", hdfs.url()), "kept");
+        let listed = hdfs.shell(&["-ls", "/own-test"]);
+        assert!(listed.contains(" ann ") && listed.contains("/own-test/file"), "{listed}");
+        // The quota, and what is left of it.
+        let counts = hdfs.shell(&["-count", "-q", "/own-test"]);
         assert_eq!(counts.split_whitespace().take(2).collect::<Vec<_>>(), ["3", "0"], "{counts}");
-        assert!(hdfs.shell(&["-ls", "/apart"]).contains(" ann "));
         assert!(hdfs.conf().join("hdfs-site.xml").exists() && hdfs.url().ends_with(&hdfs.port().to_string()));
     }
 

@@ -47,3 +47,18 @@ impl Drop for Process {
         let _ = self.0.wait();
     }
 }
+
+/// The guard itself.
+mod tests {
+    use super::super::{PATIENCE, wait_for};
+    use super::*;
+
+    #[test]
+    fn a_process_ends_with_the_pipe_that_the_tests_hold() {
+        let mut process = Process::start(Command::new("sleep").arg("600"), Stdio::null(), Stdio::null());
+        assert!(process.ended().is_none());
+        // As the system does it for tests that are killed.
+        drop(process.child().stdin.take().expect("a pipe"));
+        wait_for("the end of the process", PATIENCE, || process.ended());
+    }
+}
