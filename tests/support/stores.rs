@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::http::{Answer, ask};
@@ -130,6 +131,17 @@ impl GcsStandIn {
     pub(crate) fn endpoint(&self) -> &str {
         self.0.base()
     }
+
+    /// The key file of a client: it names the stand-in and asks nobody for a token. A client without a key and without
+    /// this would ask the machine's own account before it writes, even when told not to sign.
+    pub(crate) fn key(&self) -> String {
+        let (url, none) = (self.endpoint(), "");
+        json!({
+            "type": "service_account", "disable_oauth": true, "gcs_base_url": url,
+            "client_email": none, "private_key": none, "private_key_id": none,
+        })
+        .to_string()
+    }
 }
 
 /// HMAC-SHA256 for a key that fills a block, as the emulator's does.
@@ -219,5 +231,6 @@ mod tests {
         let answer = ask(google.endpoint(), "PUT", "/no-such-bucket/key", &[], "").expect(404);
         assert!(answer.body.contains("<Code>NoSuchBucket</Code>"), "{answer:?}");
         ask(google.endpoint(), "POST", "/own-test/key?uploads", &[], "").expect(501);
+        assert!(google.key().contains(google.endpoint()));
     }
 }
