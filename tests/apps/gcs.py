@@ -1,12 +1,12 @@
-"""A STAND-IN for Google Cloud Storage, not Google's server: the few calls of its XML API that the tests need, in memory.
+"""A STAND-IN for Google Cloud Storage, not Google's server: the few calls of its XML API that tests need, in memory.
 
     gcs.py          prints http://127.0.0.1:PORT and serves until it is killed
 
 It exists because no emulator at hand enforces a precondition on the XML API's PUT, which is what clients send. What it
 answers follows Google's description of the XML API; no request is authenticated. Known are GET, HEAD, PUT and DELETE of
 an object and the listing of a bucket (list-type=2); everything else is a 501, so that nothing passes by luck.
-x-goog-if-generation-match holds for PUT and DELETE, decided and carried out under one lock. A bucket is there once it is
-named, unless its name begins with `no-such`.
+x-goog-if-generation-match holds for PUT and DELETE, decided and carried out under one lock. A bucket is there once it
+is named, unless its name begins with `no-such`.
 """
 
 import email.utils
@@ -70,7 +70,8 @@ def listing(bucket, query):
     after = query.get("continuation-token") or query.get("start-after", "")
     limit = min(int(query.get("max-keys", PAGE)), PAGE)
     with lock:
-        found = sorted((key, stored) for (of, key), stored in objects.items() if of == bucket and key.startswith(prefix))
+        here = ((key, stored) for (of, key), stored in objects.items() if of == bucket)
+        found = sorted((key, stored) for key, stored in here if key.startswith(prefix))
     entries = {}
     for key, stored in found:
         head, cut, _ = key[len(prefix):].partition(delimiter) if delimiter else (key, "", "")
@@ -90,7 +91,8 @@ def listing(bucket, query):
         at = datetime.fromtimestamp(stored.at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         parts.append(
             f"<Contents><Key>{escape(name)}</Key><Generation>{stored.generation}</Generation>"
-            f"<LastModified>{at}</LastModified><ETag>{escape(stored.etag)}</ETag><Size>{len(stored.data)}</Size></Contents>"
+            f"<LastModified>{at}</LastModified><ETag>{escape(stored.etag)}</ETag>"
+            f"<Size>{len(stored.data)}</Size></Contents>"
         )
     inner = "".join(parts)
     return f"<ListBucketResult><Name>{escape(bucket)}</Name><Prefix>{escape(prefix)}</Prefix>{inner}</ListBucketResult>"

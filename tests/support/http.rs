@@ -13,7 +13,7 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-/// Asks `http://127.0.0.1:port` for a target. HTTP/1.0, so that the answer comes in one piece and ends with the connection.
+/// Asks `http://127.0.0.1:port` for a target. HTTP/1.0, so that the answer is one piece and ends with the connection.
 pub(crate) fn ask(base: &str, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     try_to_ask(base, method, target, headers, body).unwrap_or_else(|e| panic!("{method} {base}{target}: {e}"))
 }
