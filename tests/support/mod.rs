@@ -1,9 +1,13 @@
 //! What the tests stand on.
 
 pub(crate) mod api;
+pub(crate) mod hdfs;
+pub(crate) mod http;
 pub(crate) mod place;
+pub(crate) mod process;
 pub(crate) mod run;
 pub(crate) mod servers;
+pub(crate) mod stores;
 
 pub(crate) use api::{Api, Reply, Route, Trap, get};
 pub(crate) use place::{Mark, Place};

@@ -2,20 +2,19 @@
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::TcpStream;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
 
 use serde_json::Value;
 
 use super::PATIENCE;
-use super::run::signal;
+use super::process::Process;
 
 /// A server that runs until it is dropped.
 pub(crate) struct Server {
-    child: Child,
+    _process: Process,
     base: String,
 }
 
@@ -39,6 +38,11 @@ impl Cache {
         // Written past the capture of the test harness, which shows nothing of a test that passes.
         let _ = writeln!(std::io::stderr(), "skipped: {}", reason.trim());
         None
+    }
+
+    /// The folder of a part, or of a file below one.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
     }
 
     /// A file of the data.
@@ -96,11 +100,13 @@ impl Cache {
     }
 }
 
-fn app(name: &str) -> PathBuf {
+/// A file of `tests/apps`.
+pub(crate) fn app(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/apps").join(name)
 }
 
-fn shared(slot: &Mutex<Weak<Server>>, start: impl FnOnce() -> Server) -> Arc<Server> {
+/// What tests that run at the same time have in common; it ends with the last of them.
+pub(crate) fn shared<T>(slot: &Mutex<Weak<T>>, start: impl FnOnce() -> T) -> Arc<T> {
     let mut slot = slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     slot.upgrade().unwrap_or_else(|| {
         let server = Arc::new(start());
@@ -110,25 +116,22 @@ fn shared(slot: &Mutex<Weak<Server>>, start: impl FnOnce() -> Server) -> Arc<Ser
 }
 
 impl Server {
-    fn start(mut command: Command) -> Self {
+    /// Starts a server and waits until its output has named the port.
+    pub(crate) fn start(mut command: Command) -> Self {
         Self::start_with(&mut command)
     }
 
-    /// Starts a server in a process group of its own and waits until its output has named the port.
     fn start_with(command: &mut Command) -> Self {
-        let command = command.env("PYTHONUNBUFFERED", "1").env("PYTHONDONTWRITEBYTECODE", "1").process_group(0);
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+        let command = command.env("PYTHONUNBUFFERED", "1").env("PYTHONDONTWRITEBYTECODE", "1");
+        let mut process = Process::start(command, Stdio::piped(), Stdio::piped());
         let (sender, lines) = channel();
-        pump(child.stdout.take().expect("a pipe"), sender.clone());
-        pump(child.stderr.take().expect("a pipe"), sender);
-        let mut server = Self { child, base: String::new() };
+        pump(process.child().stdout.take().expect("a pipe"), sender.clone());
+        pump(process.child().stderr.take().expect("a pipe"), sender);
         let mut said = vec![];
         while let Ok(line) = lines.recv_timeout(PATIENCE) {
             if let Some(address) = address_in(&line) {
                 TcpStream::connect(&address).expect("a server that says it listens");
-                server.base = format!("http://{address}");
-                return server;
+                return Self { _process: process, base: format!("http://{address}") };
             }
             said.push(line);
         }
@@ -138,13 +141,6 @@ impl Server {
     /// `http://127.0.0.1:port`.
     pub(crate) fn base(&self) -> &str {
         &self.base
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        signal("KILL", &format!("-{}", self.child.id()));
-        let _ = self.child.wait();
     }
 }
 
@@ -166,41 +162,37 @@ fn address_in(line: &str) -> Option<String> {
 
 /// The servers themselves, so that a failure of `real` can be told from a failure to start.
 mod tests {
+    use super::super::http::{Answer, ask};
     use super::*;
 
-    fn get(server: &Server, target: &str) -> String {
-        let address = server.base().strip_prefix("http://").expect("a base");
-        let mut stream = TcpStream::connect(address).expect("a connection");
-        write!(stream, "GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").expect("a request");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        answer
+    fn get(server: &Server, target: &str) -> Answer {
+        ask(server.base(), "GET", target, &[], "")
     }
 
     #[test]
     fn datasette_answers_with_a_cursor_a_url_and_a_link() {
         let Some(cache) = Cache::with(&["python", "data"]) else { return };
         let answer = get(&cache.datasette(), "/flights/flights.json?_shape=objects&_size=2&_nocount=1&_nofacet=1");
-        assert!(answer.contains("\"next\": \"2\""), "{answer}");
-        assert!(answer.contains("\"next_url\": \"http://127.0.0.1:"), "{answer}");
-        assert!(answer.to_lowercase().contains("\r\nlink: <http://127.0.0.1:"), "{answer}");
+        assert!(answer.body.contains("\"next\": \"2\""), "{answer:?}");
+        assert!(answer.body.contains("\"next_url\": \"http://127.0.0.1:"), "{answer:?}");
+        assert!(answer.header("Link").starts_with("<http://127.0.0.1:"), "{answer:?}");
     }
 
     #[test]
     fn json_server_answers_with_links_and_slices() {
         let Some(cache) = Cache::with(&["node", "data"]) else { return };
         let answer = get(&cache.json_server(), "/airports?_page=2&_limit=5");
-        assert!(answer.contains("rel=\"next\"") && answer.contains("X-Total-Count: "), "{answer}");
-        assert!(get(&cache.json_server(), "/airports?_start=100000&_limit=5").ends_with("[]"));
+        assert!(answer.header("Link").contains("rel=\"next\"") && answer.header("X-Total-Count") != "0", "{answer:?}");
+        assert!(get(&cache.json_server(), "/airports?_start=100000&_limit=5").body == "[]");
     }
 
     #[test]
     fn django_answers_with_counts_and_refuses_a_page_after_the_last() {
         let Some(cache) = Cache::with(&["python", "data"]) else { return };
         let count = format!("\"count\":{}", cache.totals("airports")["count"]);
-        assert!(get(&cache.django(), "/offset/airports?limit=3&offset=3").contains(&count));
-        assert!(get(&cache.django(), "/page/airports?page=100000").starts_with("HTTP/1.1 404 "));
-        assert!(get(&cache.django(), "/cursor/weather").contains("/cursor/weather?cursor="));
+        assert!(get(&cache.django(), "/offset/airports?limit=3&offset=3").body.contains(&count));
+        get(&cache.django(), "/page/airports?page=100000").expect(404);
+        assert!(get(&cache.django(), "/cursor/weather").body.contains("/cursor/weather?cursor="));
     }
 
     #[test]
