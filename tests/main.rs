@@ -5,9 +5,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod cli;
+mod crash;
 mod gate;
 mod kill;
 mod output;
 mod real;
+mod stores;
 mod support;
 mod tidy;

@@ -95,6 +95,11 @@ fn properties<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, Stri
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
+/// The plain clients are built without a TLS provider of their own.
+fn with_tls() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 /// A name that no other test uses.
 fn fresh() -> String {
     format!("t{:016x}", fastrand::u64(..))
@@ -103,6 +108,7 @@ fn fresh() -> String {
 fn s3(moto: &Moto, scheme: &str) -> Directory {
     let (bucket, dir) = (fresh(), "deep/check points");
     moto.make_bucket(&bucket);
+    with_tls();
     let raw = object_store::aws::AmazonS3Builder::new()
         .with_bucket_name(&bucket)
         .with_endpoint(moto.endpoint())
@@ -124,8 +130,8 @@ fn azure(azurite: &Azurite, scheme: &str) -> Directory {
     let (container, dir) = (fresh(), "deep/check points");
     azurite.make_container(&container);
     let host = if scheme.starts_with("abfs") { "dfs" } else { "blob" };
+    with_tls();
     let raw = object_store::azure::MicrosoftAzureBuilder::new()
-        .with_use_emulator(true)
         .with_endpoint(azurite.endpoint())
         .with_allow_http(true)
         .with_account(Azurite::ACCOUNT)
@@ -143,11 +149,14 @@ fn azure(azurite: &Azurite, scheme: &str) -> Directory {
 
 fn google(stand_in: &GcsStandIn) -> Directory {
     let (bucket, dir) = (fresh(), "deep/check points");
+    with_tls();
+    // A token that asks nobody: without one a put goes to the metadata server of the machine.
+    let token = object_store::gcp::GcpCredential { bearer: String::new() };
     let raw = object_store::gcp::GoogleCloudStorageBuilder::new()
         .with_bucket_name(&bucket)
         .with_base_url(stand_in.endpoint())
         .with_client_options(object_store::ClientOptions::new().with_allow_http(true))
-        .with_skip_signature(true);
+        .with_credentials(Arc::new(object_store::StaticCredentialProvider::new(token)));
     Directory {
         path: format!("gs://{bucket}/{dir}"),
         properties: properties([
@@ -175,25 +184,29 @@ const RACE: Race = Race { racers: 16, rounds: 100 };
 #[tokio::test(flavor = "multi_thread")]
 async fn r08_s3_keeps_the_contract() {
     let Some(cache) = Cache::with(&["moto"]) else { return };
-    suite::run(&s3(&Moto::shared(&cache), "s3a"), RACE).await.unwrap();
+    let server = Moto::shared(&cache);
+    suite::run(&s3(&server, "s3a"), RACE).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r08_azure_keeps_the_contract() {
     let Some(cache) = Cache::with(&["azurite"]) else { return };
-    suite::run(&azure(&Azurite::shared(&cache), "abfss"), RACE).await.unwrap();
+    let server = Azurite::shared(&cache);
+    suite::run(&azure(&server, "abfss"), RACE).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r08_google_keeps_the_contract_as_far_as_a_stand_in_can_tell() {
     let Some(cache) = Cache::with(&["python"]) else { return };
-    suite::run(&google(&GcsStandIn::shared(&cache)), RACE).await.unwrap();
+    let server = GcsStandIn::shared(&cache);
+    suite::run(&google(&server), RACE).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r08_hdfs_keeps_the_contract() {
     let Some(cache) = Cache::with(&["hadoop"]) else { return };
-    suite::run(&hdfs(&Hdfs::shared(&cache)), Race { racers: 16, rounds: 5 }).await.unwrap();
+    let server = Hdfs::shared(&cache);
+    suite::run(&hdfs(&server), Race { racers: 16, rounds: 5 }).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -303,7 +316,8 @@ fn r09_every_scheme_of_azure_is_read_and_resumed() {
 #[test]
 fn r09_gs_is_read_and_resumed() {
     let Some(cache) = Cache::with(&["python"]) else { return };
-    let directory = google(&GcsStandIn::shared(&cache));
+    let stand_in = GcsStandIn::shared(&cache);
+    let directory = google(&stand_in);
     reads_and_resumes(&directory.path, &directory.block(), &[]);
 }
 
@@ -342,13 +356,13 @@ fn refused(output: Output, path: &str, causes: &[&str]) {
 #[test]
 fn r06_a_bucket_that_does_not_exist_is_no_first_run() {
     let Some(cache) = Cache::with(&["moto", "azurite", "python"]) else { return };
-    let (moto, azurite, api) = (Moto::shared(&cache), Azurite::shared(&cache), api());
+    let (moto, azurite, stand_in, api) = (Moto::shared(&cache), Azurite::shared(&cache), GcsStandIn::shared(&cache), api());
     let s3 = Directory { path: "s3a://no-such-bucket/x".into(), ..s3(&moto, "s3a") };
     refused(place(&api, &s3.path, &s3.block()).read("rows").output(), &s3.path, &["NoSuchBucket"]);
     let path = "abfss://no-such@devstoreaccount1.dfs.core.windows.net/x".to_owned();
     let azure = Directory { path, ..azure(&azurite, "abfss") };
     refused(place(&api, &azure.path, &azure.block()).read("rows").output(), &azure.path, &["ContainerNotFound"]);
-    let google = Directory { path: "gs://no-such-bucket/x".into(), ..google(&GcsStandIn::shared(&cache)) };
+    let google = Directory { path: "gs://no-such-bucket/x".into(), ..google(&stand_in) };
     refused(place(&api, &google.path, &google.block()).read("rows").output(), &google.path, &["NoSuchBucket"]);
     assert!(api.asked().is_empty(), "nothing was asked of the API");
 }
@@ -356,7 +370,8 @@ fn r06_a_bucket_that_does_not_exist_is_no_first_run() {
 #[test]
 fn r06_a_server_that_is_no_store_is_no_first_run() {
     let api = api();
-    let not_found = Api::new(vec![]);
+    let page = Reply::text("<html>no such page</html>").with_status(404);
+    let not_found = Api::new(vec![Route::new("GET", "/bucket/x/rows.checkpoint.json", page)]);
     let block = |endpoint: &str| {
         format!(
             "hadoop {{ \"fs.s3a.endpoint\" = \"{endpoint}\", \"fs.s3a.access.key\" = AKIDTEST, \
@@ -364,7 +379,7 @@ fn r06_a_server_that_is_no_store_is_no_first_run() {
         )
     };
     let place = place(&api, "s3a://bucket/x", &block(&not_found.base()));
-    refused(place.read("rows").output(), "s3a://bucket/x/rows.checkpoint.json", &["404"]);
+    refused(place.read("rows").output(), "s3a://bucket/x/rows.checkpoint.json", &["404", "no such page"]);
 }
 
 #[test]
@@ -536,4 +551,16 @@ fn the_configurations_of_the_guide_run() {
         assert_eq!(run().rows(), rows, "{page}");
         assert_eq!(run().rows(), Vec::<Value>::new(), "{page}: resumed");
     }
+}
+
+#[test]
+#[ignore]
+fn zz_hold() {
+    let cache = Cache::with(&["hadoop"]).unwrap();
+    let cluster = Hdfs::of_its_own(&cache);
+    std::fs::write("/tmp/hdfs.url", cluster.url()).unwrap();
+    while !std::path::Path::new("/tmp/hdfs.kill").exists() { std::thread::sleep(Duration::from_millis(100)); }
+    cluster.kill_datanode(1);
+    std::fs::remove_file("/tmp/hdfs.kill").unwrap();
+    std::thread::sleep(Duration::from_secs(60));
 }

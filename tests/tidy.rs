@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The rooms from the ground up; a file may use rooms of its own line and of those above it.
 const ROOMS: [&str; 13] = [
-    "error secret position counts disk text",
+    "error secret position counts effect disk text",
     "storage",
     "config",
     "schema",

@@ -59,9 +59,9 @@ pub(crate) fn of_object(error: &ObjectError) -> String {
     while let Some(next) = last.source() {
         last = next;
     }
-    let said = last.to_string();
-    let status = text.split_once("status code: ").map(|(_, rest)| rest);
-    cut(&one_line(status.map_or(said.as_str(), |rest| rest.trim()).trim_end_matches([':', ' '])), SHOWN)
+    let last = last.to_string();
+    let said = last.split_once("status code: ").map_or(last.as_str(), |(_, answer)| answer);
+    cut(one_line(said).trim_end_matches([':', ' ']), SHOWN)
 }
 
 /// Why HDFS refused.

@@ -135,6 +135,11 @@ impl Reply {
         Self { status: 200, headers: vec![], body: text.as_bytes().to_vec(), end: End::Whole }
     }
 
+    /// The same with another status.
+    pub(crate) fn with_status(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+
     /// Another status, with an empty JSON object.
     pub(crate) fn status(status: u16) -> Self {
         Self { status, ..Self::json(&serde_json::json!({})) }
