@@ -117,9 +117,9 @@ impl Source {
     }
 
     fn enabled<'a>(&'a self, table: &'a TableConfig) -> Result<(&'a dyn CheckpointStore, &'a CheckpointConfig)> {
-        self.store(table)
-            .zip(table.checkpoint.as_ref())
-            .ok_or_else(|| Error::new(ErrorKind::Scan, "this table has no enabled checkpoint").with("table", &table.name))
+        self.store(table).zip(table.checkpoint.as_ref()).ok_or_else(|| {
+            Error::new(ErrorKind::Scan, "this table has no enabled checkpoint").with("table", &table.name)
+        })
     }
 
     /// Where this source's checkpoints are loaded from and committed to.

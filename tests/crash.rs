@@ -60,7 +60,8 @@ impl Growing {
 
     /// Every page that may be asked for: from any offset, three rows.
     fn tell(&self) {
-        let page = |from: i64| -> Vec<Value> { (from..self.rows.min(from + 3)).map(|id| json!({ "id": id })).collect() };
+        let page =
+            |from: i64| -> Vec<Value> { (from..self.rows.min(from + 3)).map(|id| json!({ "id": id })).collect() };
         let target = |from: i64| format!("/rows?offset={from}&limit=3");
         self.api.script((0..=self.rows).map(|from| get(&target(from), &json!(page(from)))).collect());
     }
@@ -84,7 +85,10 @@ fn published(dir: &Path) -> BTreeSet<i64> {
 /// The ids of the whole lines of an output.
 fn ids(ndjson: &str) -> Vec<i64> {
     let whole = ndjson.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    whole.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")["id"].as_i64().expect("an id")).collect()
+    whole
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["id"].as_i64().expect("an id"))
+        .collect()
 }
 
 fn offset(position: Option<&Position>) -> u64 {
@@ -143,13 +147,17 @@ async fn stopped_at(shelf: &dyn Shelf, stop: Stop, later: bool, k: usize) -> boo
     shelf.power_cut();
 
     // The old or the new one, whole; and every row before it is stored.
-    let source = Source::open(place.path("source.conf")).expect("a source").checkpoints_in(shelf.store(Effects::default()));
+    let source =
+        Source::open(place.path("source.conf")).expect("a source").checkpoints_in(shelf.store(Effects::default()));
     let stands = source.checkpoints().load("rows").await.unwrap_or_else(|e| panic!("{case}: {e}"));
     let stands = offset(stands.as_ref().map(|c| &c.position));
     let (old, new) = if later { (4, 7) } else { (0, 4) };
     assert!(stands == old || stands == new, "{case}: the position is {stands}");
     let stored = published(&out);
-    assert!((0..i64::try_from(stands).expect("small")).all(|id| stored.contains(&id)), "{case}: {stored:?} below {stands}");
+    assert!(
+        (0..i64::try_from(stands).expect("small")).all(|id| stored.contains(&id)),
+        "{case}: {stored:?} below {stands}"
+    );
 
     growing.grow(2);
     run(&place, &out, shelf.store(Effects::default())).await.unwrap_or_else(|e| panic!("{case}, the next run: {e}"));
@@ -161,7 +169,8 @@ async fn stopped_at(shelf: &dyn Shelf, stop: Stop, later: bool, k: usize) -> boo
 pub(crate) fn killed_at_random(shelf: &dyn Shelf, rounds: usize, typical_ms: u64) {
     let mut growing = Growing::new();
     let place = growing.place(shelf);
-    let mut random = fastrand::Rng::with_seed(std::env::var("RESTMARK_SEED").map_or(7, |s| s.parse().expect("a number")));
+    let mut random =
+        fastrand::Rng::with_seed(std::env::var("RESTMARK_SEED").map_or(7, |s| s.parse().expect("a number")));
     let (mut delivered, mut before, mut killed, mut moved) = (BTreeSet::new(), 0, 0, 0);
     for round in 0..rounds {
         growing.grow(2);

@@ -139,10 +139,7 @@ fn azure(azurite: &Azurite, scheme: &str) -> Directory {
         .with_container_name(&container);
     Directory {
         path: format!("{scheme}://{container}@devstoreaccount1.{host}.core.windows.net/{dir}"),
-        properties: properties([
-            ("fs.azure.endpoint", &azurite.endpoint()),
-            ("fs.azure.account.key", Azurite::KEY),
-        ]),
+        properties: properties([("fs.azure.endpoint", &azurite.endpoint()), ("fs.azure.account.key", Azurite::KEY)]),
         raw: Raw::Objects(Arc::new(raw.build().expect("a client")), dir.to_owned()),
     }
 }
@@ -171,11 +168,7 @@ fn google(stand_in: &GcsStandIn) -> Directory {
 fn hdfs(cluster: &Hdfs) -> Directory {
     let dir = format!("/{}/deep/check points", fresh());
     let client = hdfs_native::ClientBuilder::new().with_url(cluster.url()).build().expect("a client");
-    Directory {
-        path: format!("{}{dir}", cluster.url()),
-        properties: BTreeMap::new(),
-        raw: Raw::Hdfs(client, dir),
-    }
+    Directory { path: format!("{}{dir}", cluster.url()), properties: BTreeMap::new(), raw: Raw::Hdfs(client, dir) }
 }
 
 /// Sixteen at once, a hundred times.
@@ -356,7 +349,8 @@ fn refused(output: Output, path: &str, causes: &[&str]) {
 #[test]
 fn r06_a_bucket_that_does_not_exist_is_no_first_run() {
     let Some(cache) = Cache::with(&["moto", "azurite", "python"]) else { return };
-    let (moto, azurite, stand_in, api) = (Moto::shared(&cache), Azurite::shared(&cache), GcsStandIn::shared(&cache), api());
+    let (moto, azurite, stand_in, api) =
+        (Moto::shared(&cache), Azurite::shared(&cache), GcsStandIn::shared(&cache), api());
     let s3 = Directory { path: "s3a://no-such-bucket/x".into(), ..s3(&moto, "s3a") };
     refused(place(&api, &s3.path, &s3.block()).read("rows").output(), &s3.path, &["NoSuchBucket"]);
     let path = "abfss://no-such@devstoreaccount1.dfs.core.windows.net/x".to_owned();
@@ -522,16 +516,25 @@ fn the_configurations_of_the_guide_run() {
     azurite.make_container("lake");
     let key = tempfile::NamedTempFile::new().expect("a file");
     let key_path = key.path().display().to_string();
-    std::fs::write(key.path(), r#"{ "disable_oauth": true, "client_email": "", "private_key": "", "private_key_id": "" }"#)
-        .expect("a key file");
+    std::fs::write(
+        key.path(),
+        r#"{ "disable_oauth": true, "client_email": "", "private_key": "", "private_key_id": "" }"#,
+    )
+    .expect("a key file");
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path().join("restmark").display().to_string();
     for (page, here) in [
         ("local.md", vec![("/var/lib/restmark", dir.as_str())]),
         ("hdfs.md", vec![("hdfs://namenode:8020", &cluster.url())]),
         ("s3.md", vec![("https://s3.eu-central-1.amazonaws.com", moto.endpoint())]),
-        ("google.md", vec![("https://storage.googleapis.com", stand_in.endpoint()), ("/etc/restmark/key.json", &key_path)]),
-        ("azure.md", vec![("https://lakeaccount.blob.core.windows.net", &azurite.endpoint()), ("lakeaccount", Azurite::ACCOUNT)]),
+        (
+            "google.md",
+            vec![("https://storage.googleapis.com", stand_in.endpoint()), ("/etc/restmark/key.json", &key_path)],
+        ),
+        (
+            "azure.md",
+            vec![("https://lakeaccount.blob.core.windows.net", &azurite.endpoint()), ("lakeaccount", Azurite::ACCOUNT)],
+        ),
     ] {
         let rows: Vec<Value> = vec![json!({ "id": 1 }), json!({ "id": 2 })];
         let api = Api::new(vec![
@@ -559,7 +562,9 @@ fn zz_hold() {
     let cache = Cache::with(&["hadoop"]).unwrap();
     let cluster = Hdfs::of_its_own(&cache);
     std::fs::write("/tmp/hdfs.url", cluster.url()).unwrap();
-    while !std::path::Path::new("/tmp/hdfs.kill").exists() { std::thread::sleep(Duration::from_millis(100)); }
+    while !std::path::Path::new("/tmp/hdfs.kill").exists() {
+        std::thread::sleep(Duration::from_millis(100));
+    }
     cluster.kill_datanode(1);
     std::fs::remove_file("/tmp/hdfs.kill").unwrap();
     std::thread::sleep(Duration::from_secs(60));

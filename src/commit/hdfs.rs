@@ -29,9 +29,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::position::Instant;
 use crate::storage::{HdfsOptions, cause};
 
-/// A new file may be given a DataNode that has just died: so often it is begun again, and so long it waits between.
-const TRIES: u32 = 6;
+/// A file may be given a DataNode that has just died, or its blocks may not be known again yet: so often it is tried.
+const TRIES: u32 = 8;
+
+/// The pause after the first try; it grows by itself.
 const PAUSE: Duration = Duration::from_millis(250);
+
+/// Syncing takes milliseconds; the client waits for ever where a DataNode of the pipeline has died.
+const SYNC_LIMIT: Duration = Duration::from_secs(5);
 
 /// No look takes longer, and no commit, whatever the cluster does: the client itself waits for a NameNode without end.
 const LOOK_LIMIT: Duration = Duration::from_mins(1);
@@ -160,11 +165,25 @@ impl HdfsStore {
     }
 
     async fn read(&self, table: &str) -> Result<Option<Vec<u8>>> {
-        let path = self.path(&file_name(table));
-        let failed = |e: HdfsError| self.failed("cannot read the checkpoint", table, &e.into());
-        let mut reader = match self.client().await?.read(&path).await {
-            Err(e) if is_absent(&e) => return Ok(None),
-            found => found.map_err(failed)?,
+        let mut tries = 0;
+        loop {
+            let failed = match self.read_once(table).await? {
+                Ok(bytes) => return Ok(bytes),
+                Err(e) => Failed::Hdfs(e),
+            };
+            tries += 1;
+            if tries == TRIES || !failed.may_pass() {
+                return Err(self.failed("cannot read the checkpoint", table, &failed));
+            }
+            sleep(PAUSE * tries).await;
+        }
+    }
+
+    async fn read_once(&self, table: &str) -> Result<Result<Option<Vec<u8>>, HdfsError>> {
+        let mut reader = match self.client().await?.read(&self.path(&file_name(table))).await {
+            Ok(reader) => reader,
+            Err(e) if is_absent(&e) => return Ok(Ok(None)),
+            Err(e) => return Ok(Err(e)),
         };
         let size = reader.file_length();
         if size as u64 > SIZE_MAX {
@@ -172,9 +191,9 @@ impl HdfsStore {
             return Err(Error::new(ErrorKind::Store, said));
         }
         if size == 0 {
-            return Ok(Some(Vec::new()));
+            return Ok(Ok(Some(Vec::new())));
         }
-        Ok(Some(reader.read_bytes(size).await.map_err(failed)?.to_vec()))
+        Ok(reader.read_bytes(size).await.map(|bytes| Some(bytes.to_vec())))
     }
 
     /// The claims of a table, in order. A directory that is not there holds none.
@@ -214,7 +233,7 @@ impl HdfsStore {
         let mut tries = 0;
         loop {
             let claim = Claim::above(&self.claims(table).await?);
-            let Err(e) = self.write(&self.path(&claim.name(table)), &bytes).await else {
+            let Err(e) = self.write(&self.path(&claim.name(table)), &bytes, tries == 0).await else {
                 return Ok(Some(claim));
             };
             let _ = self.remove(table, claim).await;
@@ -229,7 +248,10 @@ impl HdfsStore {
         }
     }
 
-    async fn write(&self, path: &str, bytes: &Bytes) -> Result<(), Failed> {
+    /// Writes a new file; to the disks of its DataNodes with `sync`, else to their memory.
+    ///
+    /// The client mends a pipeline in which a DataNode has died when it closes a file, but not when it syncs one.
+    async fn write(&self, path: &str, bytes: &Bytes, sync: bool) -> Result<(), Failed> {
         let client = self.client().await.map_err(|e| HdfsError::InvalidArgument(e.to_string()))?;
         let options = WriteOptions::default().block_size(BLOCK);
         let create = async { Ok::<_, Failed>(client.create(path, options).await?) };
@@ -237,9 +259,14 @@ impl HdfsStore {
         let (written, whole) = self.effects.write(bytes);
         file.write_bytes(bytes.slice_ref(written)).await?;
         whole?;
-        // On the disks of all DataNodes of the block, which `close` alone does not ask for.
-        self.effects.act(Effect::Sync, async { Ok::<_, Failed>(file.hsync().await?) }).await?;
-        Ok(file.close().await?)
+        let make_durable = async {
+            if sync {
+                let late = |_| HdfsError::OperationFailed("the DataNodes did not sync in time".to_owned());
+                timeout(SYNC_LIMIT, file.hsync()).await.map_err(late)??;
+            }
+            Ok::<_, Failed>(file.close().await?)
+        };
+        self.effects.act(Effect::Sync, make_durable).await
     }
 
     async fn contend(&self, commit: &Commit, own: Claim, now: Instant) -> Result<()> {

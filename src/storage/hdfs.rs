@@ -11,7 +11,7 @@ const NAMENODES: &str = "dfs.ha.namenodes.";
 const ADDRESS: &str = "dfs.namenode.rpc-address.";
 
 /// What a run waits for a name node, unless the properties say otherwise: the client's own defaults are minutes.
-const DEFAULTS: [(&str, &str); 2] = [("dfs.client.failover.max.attempts", "4"), ("dfs.client.socket-timeout", "30000")];
+const DEFAULTS: [(&str, &str); 2] = [("dfs.client.failover.max.attempts", "4"), ("dfs.client.socket-timeout", "10000")];
 /// Times that the client reads as a plain number only, and takes its own default for anything else.
 const TIMES: [&str; 3] =
     ["dfs.client.socket-timeout", "dfs.client.failover.sleep.base.millis", "dfs.client.failover.sleep.max.millis"];

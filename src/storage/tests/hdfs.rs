@@ -56,7 +56,7 @@ fn r11_a_name_service_without_addresses_is_a_problem() {
 fn r09_a_silent_name_node_is_not_waited_for_long() {
     let config = options("hdfs://nn/a", &[("dfs.replication", "2")]).config;
     let of = |name: &str| config[name].as_str();
-    assert_eq!((of("dfs.client.failover.max.attempts"), of("dfs.client.socket-timeout")), ("4", "30000"));
+    assert_eq!((of("dfs.client.failover.max.attempts"), of("dfs.client.socket-timeout")), ("4", "10000"));
     assert_eq!(of("dfs.replication"), "2");
     let set = [("dfs.client.failover.max.attempts", "9"), ("dfs.client.socket-timeout", "60s")];
     let config = options("hdfs://nn/a", &set).config;
