@@ -16,16 +16,18 @@ build:
 test:
 	scripts/setup
 	cargo test --release
-	@if [ -f "$(conformance)" ]; then python3 "$(conformance)" --bin "$(target)/release/restmark" --step 1; \
+	@if [ -f "$(conformance)" ]; then python3 "$(conformance)" --bin "$(target)/release/restmark" --step 2; \
 	else echo "no conformance suite at $(conformance): left out"; fi
 
 lint:
 	cargo fmt --check
 	cargo clippy --release --all-targets -- -D warnings
 
-# The kill test, the gate tests and the real servers, over and over, for what happens only now and then.
+# What happens only now and then: the binary killed a thousand times on each kind of store, then the kill test, the
+# gate tests and the real servers over and over.
 soak:
 	scripts/setup
+	RESTMARK_KILL_ROUNDS=$(or $(KILLS),1000) cargo test --release --test integration -- --nocapture killed_at_random
 	for round in $$(seq $(or $(ROUNDS),20)); do cargo test --release --test integration -- gate:: kill:: real:: || exit 1; done
 
 bench: build

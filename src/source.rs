@@ -43,9 +43,9 @@ impl Source {
 
     /// Keeps the checkpoints in a store of your own instead of where the configuration says.
     #[must_use]
-    pub fn checkpoints_in(mut self, store: Arc<dyn CheckpointStore>) -> Self {
+    pub fn checkpoints_in(mut self, store: &Arc<dyn CheckpointStore>) -> Self {
         for kept in self.stores.iter_mut().flatten() {
-            *kept = Arc::clone(&store);
+            *kept = Arc::clone(store);
         }
         self
     }

@@ -112,7 +112,7 @@ fn stopping(k: usize, stop: Stop) -> (Effects, Arc<AtomicUsize>) {
 }
 
 async fn run(place: &Place, out: &Path, store: Arc<dyn CheckpointStore>) -> restmark::Result<Outcome> {
-    let source = Source::open(place.path("source.conf"))?.checkpoints_in(store);
+    let source = Source::open(place.path("source.conf"))?.checkpoints_in(&store);
     let run = BatchRun::new("rows", Output::directory(out, Format::Ndjson));
     run.run(&source, Utc::now(), &|_| {}, std::future::pending()).await
 }
@@ -148,7 +148,7 @@ async fn stopped_at(shelf: &dyn Shelf, stop: Stop, later: bool, k: usize) -> boo
 
     // The old or the new one, whole; and every row before it is stored.
     let source =
-        Source::open(place.path("source.conf")).expect("a source").checkpoints_in(shelf.store(Effects::default()));
+        Source::open(place.path("source.conf")).expect("a source").checkpoints_in(&shelf.store(Effects::default()));
     let stands = source.checkpoints().load("rows").await.unwrap_or_else(|e| panic!("{case}: {e}"));
     let stands = offset(stands.as_ref().map(|c| &c.position));
     let (old, new) = if later { (4, 7) } else { (0, 4) };

@@ -425,7 +425,8 @@ fn r11_what_cannot_open_a_store_is_said_at_load() {
         ("hdfs:///x", "", "fs.defaultFS"),
         ("dbfs:/x", "", "mounted"),
     ] {
-        let run = place(&api, path, block).run(&["check", "CONFIG"]).env("AWS_EC2_METADATA_DISABLED", "true");
+        let place = place(&api, path, block);
+        let run = place.run(&["check", "CONFIG"]).env("AWS_EC2_METADATA_DISABLED", "true");
         let output = run.env("NO_GCE_CHECK", "true").output().expect(2);
         output.says("tables.rows.checkpoint.path").says(cause);
     }
@@ -554,18 +555,4 @@ fn the_configurations_of_the_guide_run() {
         assert_eq!(run().rows(), rows, "{page}");
         assert_eq!(run().rows(), Vec::<Value>::new(), "{page}: resumed");
     }
-}
-
-#[test]
-#[ignore]
-fn zz_hold() {
-    let cache = Cache::with(&["hadoop"]).unwrap();
-    let cluster = Hdfs::of_its_own(&cache);
-    std::fs::write("/tmp/hdfs.url", cluster.url()).unwrap();
-    while !std::path::Path::new("/tmp/hdfs.kill").exists() {
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    cluster.kill_datanode(1);
-    std::fs::remove_file("/tmp/hdfs.kill").unwrap();
-    std::thread::sleep(Duration::from_secs(60));
 }

@@ -233,7 +233,8 @@ impl HdfsStore {
         let mut tries = 0;
         loop {
             let claim = Claim::above(&self.claims(table).await?);
-            let Err(e) = self.write(&self.path(&claim.name(table)), &bytes, tries == 0).await else {
+            let path = self.path(&claim.name(table));
+            let Err(e) = Box::pin(self.write(&path, &bytes, tries == 0)).await else {
                 return Ok(Some(claim));
             };
             let _ = self.remove(table, claim).await;
@@ -257,16 +258,16 @@ impl HdfsStore {
         let create = async { Ok::<_, Failed>(client.create(path, options).await?) };
         let mut file = self.effects.act(Effect::Create, create).await?;
         let (written, whole) = self.effects.write(bytes);
-        file.write_bytes(bytes.slice_ref(written)).await?;
+        Box::pin(file.write_bytes(bytes.slice_ref(written))).await?;
         whole?;
         let make_durable = async {
             if sync {
                 let late = |_| HdfsError::OperationFailed("the DataNodes did not sync in time".to_owned());
-                timeout(SYNC_LIMIT, file.hsync()).await.map_err(late)??;
+                timeout(SYNC_LIMIT, Box::pin(file.hsync())).await.map_err(late)??;
             }
-            Ok::<_, Failed>(file.close().await?)
+            Ok::<_, Failed>(Box::pin(file.close()).await?)
         };
-        self.effects.act(Effect::Sync, make_durable).await
+        Box::pin(self.effects.act(Effect::Sync, make_durable)).await
     }
 
     async fn contend(&self, commit: &Commit, own: Claim, now: Instant) -> Result<()> {
