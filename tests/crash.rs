@@ -66,9 +66,9 @@ impl Growing {
         self.api.script((0..=self.rows).map(|from| get(&target(from), &json!(page(from)))).collect());
     }
 
-    fn place(&self, shelf: &dyn Shelf) -> Place {
-        let config = CONFIG.replace("CKPT", &shelf.path());
-        Place::new(&self.api.base(), &format!("{config}\n{}", shelf.properties()))
+    fn place(&self, at: &dyn Shelf) -> Place {
+        let config = CONFIG.replace("CKPT", &at.path());
+        Place::new(&self.api.base(), &format!("{config}\n{}", at.properties()))
     }
 }
 
@@ -118,11 +118,11 @@ async fn run(place: &Place, out: &Path, store: Arc<dyn CheckpointStore>) -> rest
 }
 
 /// A run that is stopped at effect k, for every k and each way to stop, on a first run and on a later one.
-pub(crate) async fn stopped_everywhere(shelf: impl Fn() -> Box<dyn Shelf>) {
+pub(crate) async fn stopped_everywhere(fresh: impl Fn() -> Box<dyn Shelf>) {
     for stop in [Stop::Before, Stop::Torn, Stop::After] {
         for later in [false, true] {
             let mut k = 0;
-            while stopped_at(&*shelf(), stop, later, k).await {
+            while stopped_at(&*fresh(), stop, later, k).await {
                 k += 1;
             }
             assert!(k > 0, "a commit has effects");
@@ -131,24 +131,24 @@ pub(crate) async fn stopped_everywhere(shelf: impl Fn() -> Box<dyn Shelf>) {
 }
 
 /// Whether the run had an effect k to be stopped at.
-async fn stopped_at(shelf: &dyn Shelf, stop: Stop, later: bool, k: usize) -> bool {
+async fn stopped_at(at: &dyn Shelf, stop: Stop, later: bool, k: usize) -> bool {
     let case = format!("{stop:?} effect {k}, later: {later}");
     let mut growing = Growing::new();
-    let place = growing.place(shelf);
+    let place = growing.place(at);
     let out = place.path("out");
     growing.grow(4);
     if later {
-        run(&place, &out, shelf.store(Effects::default())).await.expect("the run before");
+        run(&place, &out, at.store(Effects::default())).await.expect("the run before");
         growing.grow(3);
     }
     let (effects, reached) = stopping(k, stop);
-    let _ = run(&place, &out, shelf.store(effects)).await;
+    let _ = run(&place, &out, at.store(effects)).await;
     let stopped = reached.load(Ordering::SeqCst) > k;
-    shelf.power_cut();
+    at.power_cut();
 
     // The old or the new one, whole; and every row before it is stored.
     let source =
-        Source::open(place.path("source.conf")).expect("a source").checkpoints_in(&shelf.store(Effects::default()));
+        Source::open(place.path("source.conf")).expect("a source").checkpoints_in(&at.store(Effects::default()));
     let stands = source.checkpoints().load("rows").await.unwrap_or_else(|e| panic!("{case}: {e}"));
     let stands = offset(stands.as_ref().map(|c| &c.position));
     let (old, new) = if later { (4, 7) } else { (0, 4) };
@@ -160,15 +160,15 @@ async fn stopped_at(shelf: &dyn Shelf, stop: Stop, later: bool, k: usize) -> boo
     );
 
     growing.grow(2);
-    run(&place, &out, shelf.store(Effects::default())).await.unwrap_or_else(|e| panic!("{case}, the next run: {e}"));
+    run(&place, &out, at.store(Effects::default())).await.unwrap_or_else(|e| panic!("{case}, the next run: {e}"));
     assert_eq!(published(&out), (0..growing.rows).collect(), "{case}");
     stopped
 }
 
 /// The binary under SIGKILL at random instants, over and over, while the API grows.
-pub(crate) fn killed_at_random(shelf: &dyn Shelf, rounds: usize, typical_ms: u64) {
+pub(crate) fn killed_at_random(at: &dyn Shelf, rounds: usize, typical_ms: u64) {
     let mut growing = Growing::new();
-    let place = growing.place(shelf);
+    let place = growing.place(at);
     let mut random =
         fastrand::Rng::with_seed(std::env::var("RESTMARK_SEED").map_or(7, |s| s.parse().expect("a number")));
     let (mut delivered, mut before, mut killed, mut moved) = (BTreeSet::new(), 0, 0, 0);
@@ -201,7 +201,6 @@ pub(crate) fn killed_at_random(shelf: &dyn Shelf, rounds: usize, typical_ms: u64
     let last = place.read("rows").output().expect(0);
     delivered.extend(last.ids());
     assert_eq!(delivered, (0..growing.rows).collect());
-    eprintln!("{rounds} rounds: {killed} killed before their end, {moved} moved the position");
     assert!(killed > 0 && moved > 0, "neither may be rare: {killed} killed, {moved} moved of {rounds}");
 }
 

@@ -56,9 +56,9 @@ impl Directory {
                 let options = hdfs_native::WriteOptions::default().overwrite(true);
                 let mut file = client.create(&format!("{dir}/{name}"), options).await.expect("a file");
                 if !bytes.is_empty() {
-                    file.write_bytes(bytes.to_vec().into()).await.expect("a write");
+                    Box::pin(file.write_bytes(bytes.to_vec().into())).await.expect("a write");
                 }
-                file.close().await.expect("a close");
+                Box::pin(file.close()).await.expect("a close");
             }
         }
     }
@@ -71,7 +71,7 @@ impl Subject for Directory {
 
     fn put<'a>(&'a self, table: &'a str, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
-            self.write(&format!("{table}.checkpoint.json"), bytes).await;
+            Box::pin(self.write(&format!("{table}.checkpoint.json"), bytes)).await;
             Ok(())
         })
     }
