@@ -10,7 +10,7 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 
-use super::scan::{Kind, Token};
+use super::scan::{Kind, Scanner, Token};
 use super::value::{self, Reading};
 use crate::config::ColumnType;
 use crate::counts::{Counts, Tally};
@@ -40,6 +40,7 @@ pub(crate) struct Columns {
 struct Column {
     name: String,
     format: Option<TimestampFormat>,
+    is_rfc3339: bool,
     builder: Builder,
     data_type: ColumnType,
     /// Rows and bytes of the fullest batch lately: the size of the next builder.
@@ -124,6 +125,7 @@ impl Columns {
     pub(crate) fn new(schema: &TableSchema, batch_rows: usize) -> Self {
         let list = schema.columns.iter().map(|column| Column {
             name: column.name.clone(),
+            is_rfc3339: column.format.as_ref().is_none_or(|format| *format == TimestampFormat::Rfc3339),
             format: column.format.clone(),
             builder: Builder::new(column.data_type, (0, 0)),
             data_type: column.data_type,
@@ -140,6 +142,27 @@ impl Columns {
             text: 0,
             filled: 0,
         }
+    }
+
+    /// Reads the next value into a column, where it is of the column's type in its usual writing. Otherwise nothing is
+    /// consumed, and [`Columns::push`] has to decide.
+    #[inline]
+    pub(crate) fn push_next(&mut self, column: usize, scanner: &mut Scanner<'_>) -> bool {
+        let Some(column) = self.list.get_mut(column) else { return false };
+        let pushed = match &mut column.builder {
+            Builder::Int64(b) => scanner.small_integer().map(|value| b.append_value(value)),
+            Builder::Float64(b) => scanner.small_float().map(|value| b.append_value(value)),
+            Builder::Timestamp(b) if column.is_rfc3339 => {
+                scanner.fixed(value::utc_seconds).map(|value| b.append_value(value))
+            }
+            Builder::Text(b) => scanner.plain(VALUE_MAX).map(|text| {
+                self.text += text.len();
+                b.append_value(text);
+            }),
+            _ => None,
+        };
+        self.filled += usize::from(pushed.is_some());
+        pushed.is_some()
     }
 
     /// Puts a value into a column; `false` says that it did not fit and became NULL.

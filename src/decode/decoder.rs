@@ -183,12 +183,28 @@ fn hash(text: &[u8]) -> u128 {
         halves.0 ^ halves.1
     };
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |word, byte| word << 8 | u64::from(*byte));
-    let (mut left, mut right) = (SEEDS.0 ^ text.len() as u64, SEEDS.1);
-    let mut rest = text;
-    while let Some((sixteen, after)) = rest.split_first_chunk::<16>() {
-        let both = u128::from_le_bytes(*sixteen);
+    let both = |bytes: &[u8; 16]| {
+        let both = u128::from_le_bytes(*bytes);
         #[allow(clippy::cast_possible_truncation, reason = "the halves are what is wanted")]
-        let (a, b) = (both as u64, (both >> 64) as u64);
+        let halves = (both as u64, (both >> 64) as u64);
+        halves
+    };
+    // Four lanes that do not wait for one another.
+    let mut lanes = [SEEDS.0 ^ text.len() as u64, SEEDS.1, SEEDS.0.rotate_left(23), SEEDS.1.rotate_left(41)];
+    let mut rest = text;
+    while let Some((block, after)) = rest.split_first_chunk::<64>() {
+        let (sixteens, _) = block.as_chunks::<16>();
+        for (lane, sixteen) in lanes.iter_mut().zip(sixteens) {
+            let (a, b) = both(sixteen);
+            *lane = mix(*lane ^ a, SEEDS.1 ^ b).wrapping_add(*lane ^ b);
+        }
+        rest = after;
+    }
+    let (mut left, mut right) = (mix(lanes[0] ^ SEEDS.1, lanes[1]), mix(lanes[2] ^ SEEDS.0, lanes[3]));
+    left = left.wrapping_add(lanes[2].rotate_left(17));
+    right = right.wrapping_add(lanes[0].rotate_left(29));
+    while let Some((sixteen, after)) = rest.split_first_chunk::<16>() {
+        let (a, b) = both(sixteen);
         left = mix(left ^ a, SEEDS.1 ^ b.rotate_left(32)).wrapping_add(a);
         right = mix(right ^ b, SEEDS.0 ^ a).wrapping_add(b);
         rest = after;

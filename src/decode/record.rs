@@ -9,7 +9,7 @@ use std::fmt;
 use jsonptr::Pointer;
 
 use super::columns::Columns;
-use super::scan::{Flaw, Kind, Quoted, Scanner, Token};
+use super::scan::{Bridge, Flaw, Kind, Quoted, Scanner, Token};
 use crate::config::OnMismatch;
 use crate::counts::Tally;
 use crate::error::{Error, ErrorKind};
@@ -181,6 +181,8 @@ struct Keys {
     known: Vec<Known>,
     index: HashMap<Box<str>, usize>,
     first: usize,
+    /// From the opening bracket to the first value.
+    entry: Option<Bridge>,
 }
 
 #[derive(Debug)]
@@ -188,6 +190,8 @@ struct Known {
     quoted: Quoted,
     child: Option<usize>,
     next: usize,
+    /// From its value to that of the next key.
+    bridge: Option<Bridge>,
 }
 
 /// Keys that are remembered per object; objects with data for keys stay bounded (R26).
@@ -195,6 +199,32 @@ const KNOWN_MAX: usize = 4_096;
 const NOWHERE: usize = usize::MAX;
 
 impl Keys {
+    /// Goes to the value of the key that came next in the record before, if it comes here too: its child, and where the
+    /// key stands. `last` is the known key before it.
+    #[inline]
+    fn leap(&self, last: &mut usize, scanner: &mut Scanner<'_>) -> Option<(Option<usize>, (usize, usize))> {
+        let (bridge, next) = match self.known.get(*last) {
+            Some(known) => (known.bridge.as_ref()?, known.next),
+            None if *last == NOWHERE => (self.entry.as_ref()?, self.first),
+            None => return None,
+        };
+        let known = self.known.get(next)?;
+        let from = scanner.at();
+        if !scanner.cross(bridge) {
+            return None;
+        }
+        *last = next;
+        Some((known.child, bridge.key_at(from)))
+    }
+
+    /// Remembers how the key after `before` was reached.
+    fn learn(&mut self, before: usize, bridge: Option<Bridge>) {
+        match self.known.get_mut(before) {
+            Some(known) => known.bridge = bridge,
+            None => self.entry = bridge,
+        }
+    }
+
     /// Consumes the next key. `last` is the known key before it.
     #[inline]
     fn next(&mut self, last: &mut usize, scanner: &mut Scanner<'_>) -> Result<Option<usize>, Flaw> {
@@ -220,7 +250,7 @@ impl Keys {
                 return Ok(child);
             }
             self.index.insert(key.raw.into(), self.known.len());
-            self.known.push(Known { quoted: Quoted::new(key.raw), child, next: NOWHERE });
+            self.known.push(Known { quoted: Quoted::new(key.raw), child, next: NOWHERE, bridge: None });
             (self.known.len() - 1, child)
         };
         match self.known.get_mut(*last) {
@@ -246,6 +276,11 @@ impl<'a> Walk<'_, 'a> {
     #[inline]
     pub(crate) fn value(&mut self, node: &mut Node, keep: bool) -> Result<(), Halt> {
         if node.children.is_empty() {
+            if let ([column], []) = (node.columns.as_slice(), node.watch.as_slice())
+                && self.sink.columns.push_next(*column, self.scanner)
+            {
+                return Ok(());
+            }
             let token = self.scanner.value()?;
             return self.take(node, &token);
         }
@@ -292,14 +327,17 @@ impl<'a> Walk<'_, 'a> {
         if rest {
             self.sink.rest.push('{');
         }
-        let mut last = NOWHERE;
-        let mut more = self.scanner.enter(b'}')?;
-        while more {
-            self.scanner.peek();
-            let start = self.scanner.at();
-            let child = node.keys.next(&mut last, self.scanner)?;
-            let end = self.scanner.at();
-            self.scanner.colon()?;
+        let (mut last, mut is_first) = (NOWHERE, true);
+        self.scanner.open();
+        loop {
+            let (child, (start, end)) = match node.keys.leap(&mut last, self.scanner) {
+                Some(reached) => reached,
+                None => match self.step(node, &mut last, is_first)? {
+                    Some(reached) => reached,
+                    None => break,
+                },
+            };
+            is_first = false;
             match child.and_then(|at| node.children.get_mut(at)) {
                 Some(child) if child.stamp == self.stamp => {
                     let (key, place) = (self.scanner.again_at(end).since(start), self.place);
@@ -319,12 +357,36 @@ impl<'a> Walk<'_, 'a> {
                 }
                 None => self.scanner.skip()?,
             }
-            more = self.scanner.more(b'}')?;
         }
         if rest {
             self.sink.rest.push('}');
         }
         Ok(())
+    }
+
+    /// Goes to the value of the next key, token by token: its child, and where the key stands; `None` at the end of the
+    /// object.
+    fn step(
+        &mut self,
+        node: &mut Node,
+        last: &mut usize,
+        is_first: bool,
+    ) -> Result<Option<(Option<usize>, (usize, usize))>, Flaw> {
+        let (from, before) = (self.scanner.at(), *last);
+        if !(if is_first { self.scanner.begins(b'}') } else { self.scanner.more(b'}') })? {
+            return Ok(None);
+        }
+        self.scanner.peek();
+        let start = self.scanner.at();
+        let child = node.keys.next(last, self.scanner)?;
+        let end = self.scanner.at();
+        self.scanner.colon()?;
+        self.scanner.peek();
+        // After an unknown key nothing is known of the next.
+        if *last != NOWHERE && (is_first || before != NOWHERE) {
+            node.keys.learn(before, Bridge::new(self.scanner.since(from), (start - from, end - from)));
+        }
+        Ok(Some((child, (start, end))))
     }
 
     /// A member on a wanted path, while undeclared keys are of interest.

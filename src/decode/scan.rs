@@ -66,6 +66,43 @@ impl Quoted {
     }
 }
 
+/// What stands between two values of an object: a comma, a key, its colon, and the space around them.
+///
+/// Records of one API repeat it byte for byte, so that it is stepped over in one comparison.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bridge {
+    text: [u8; Self::MAX],
+    length: usize,
+    mask: [u128; 2],
+    /// Where the key with its quotes begins and ends in it.
+    key: (usize, usize),
+}
+
+impl Bridge {
+    /// Longer ones are not remembered.
+    const MAX: usize = 64;
+
+    /// A bridge of this text; `key` is where the key stands in it.
+    pub(crate) fn new(text: &str, key: (usize, usize)) -> Option<Self> {
+        let mut bridge = Self { text: [0; Self::MAX], length: text.len(), mask: [0; 2], key };
+        bridge.text.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+        for (half, mask) in bridge.mask.iter_mut().enumerate() {
+            let bytes = text.len().saturating_sub(half * 16).min(16);
+            *mask = if bytes == 16 { u128::MAX } else { (1 << (bytes * 8)) - 1 };
+        }
+        Some(bridge)
+    }
+
+    /// Where its key begins and ends, if it begins at `from`.
+    #[inline]
+    pub(crate) fn key_at(&self, from: usize) -> (usize, usize) {
+        (from + self.key.0, from + self.key.1)
+    }
+}
+
+/// Powers of ten that a double holds exactly.
+const TENS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+
 // Eight bytes are looked at in one step, each in its own lane of an integer.
 const ONES: u64 = u64::MAX / 255;
 const HIGH: u64 = ONES * 0x80;
@@ -124,10 +161,22 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Goes into an object or array, whose opening bracket is next.
+    #[inline]
+    pub(crate) fn open(&mut self) {
+        self.at += 1;
+    }
+
     /// Goes into an object or array, whose opening bracket is next; says whether it has a first member.
     #[inline]
     pub(crate) fn enter(&mut self, close: u8) -> Result<bool, Flaw> {
-        self.at += 1;
+        self.open();
+        self.begins(close)
+    }
+
+    /// Inside an object or array: says whether it has a first member.
+    #[inline]
+    pub(crate) fn begins(&mut self, close: u8) -> Result<bool, Flaw> {
         match self.peek() {
             Some(byte) if byte == close => {
                 self.at += 1;
@@ -180,6 +229,112 @@ impl<'a> Scanner<'a> {
             self.at += key.text.len();
         }
         hit
+    }
+
+    /// Goes over a bridge, if it is next.
+    #[inline]
+    pub(crate) fn cross(&mut self, bridge: &Bridge) -> bool {
+        let Some(rest) = self.text.as_bytes().get(self.at..) else { return false };
+        let hit = match (rest.first_chunk::<32>(), bridge.text.first_chunk::<32>()) {
+            (Some(here), Some(there)) => {
+                let half = |bytes: &[u8; 32], at: usize| {
+                    let mut half = [0; 16];
+                    half.copy_from_slice(&bytes[at..at + 16]);
+                    u128::from_le_bytes(half)
+                };
+                let differ = (half(here, 0) ^ half(there, 0)) & bridge.mask[0]
+                    | (half(here, 16) ^ half(there, 16)) & bridge.mask[1];
+                differ == 0 && (bridge.length <= 32 || rest.starts_with(&bridge.text[..bridge.length]))
+            }
+            _ => rest.starts_with(&bridge.text[..bridge.length]),
+        };
+        if hit {
+            self.at += bridge.length;
+        }
+        hit
+    }
+
+    /// The next value, if it is an integer of at most 18 digits; otherwise nothing is consumed.
+    #[inline]
+    pub(crate) fn small_integer(&mut self) -> Option<i64> {
+        let bytes = self.text.as_bytes().get(self.at..)?;
+        let negative = bytes.first() == Some(&b'-');
+        let digits = &bytes[usize::from(negative)..];
+        let (mut value, mut count) = (0_i64, 0);
+        while let Some(digit) = digits.get(count).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+            value = value.wrapping_mul(10).wrapping_add(i64::from(digit));
+            count += 1;
+        }
+        let plain = !matches!(digits.get(count), Some(b'.' | b'e' | b'E'));
+        if count == 0 || count > 18 || !plain || (count > 1 && digits[0] == b'0') {
+            return None;
+        }
+        self.at += count + usize::from(negative);
+        Some(if negative { -value } else { value })
+    }
+
+    /// The next value, if it is a number of at most 15 digits without exponent, whose double is exact or correctly
+    /// rounded by one division; otherwise nothing is consumed.
+    #[inline]
+    pub(crate) fn small_float(&mut self) -> Option<f64> {
+        let bytes = self.text.as_bytes().get(self.at..)?;
+        let negative = bytes.first() == Some(&b'-');
+        let whole = usize::from(negative);
+        let (mut mantissa, mut at) = (0_u64, whole);
+        let mut digits = |at: &mut usize| {
+            while let Some(digit) = bytes.get(*at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+                mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(digit));
+                *at += 1;
+            }
+        };
+        digits(&mut at);
+        let count = at - whole;
+        if count == 0 || (count > 1 && bytes[whole] == b'0') {
+            return None;
+        }
+        let mut fraction = 0;
+        if bytes.get(at) == Some(&b'.') {
+            let start = at + 1;
+            at = start;
+            digits(&mut at);
+            fraction = at - start;
+            if fraction == 0 {
+                return None;
+            }
+        }
+        if count + fraction > 15 || matches!(bytes.get(at), Some(b'e' | b'E')) {
+            return None;
+        }
+        #[allow(clippy::cast_precision_loss, reason = "fifteen digits are exact")]
+        let value = mantissa as f64 / TENS[fraction];
+        self.at += at;
+        Some(if negative { -value } else { value })
+    }
+
+    /// The next value, if it is a string of exactly `N` bytes with its quotes that `read` accepts; otherwise nothing is
+    /// consumed.
+    #[inline]
+    pub(crate) fn fixed<const N: usize, T>(&mut self, read: impl FnOnce(&[u8; N]) -> Option<T>) -> Option<T> {
+        let value = read(self.text.as_bytes().get(self.at..)?.first_chunk::<N>()?)?;
+        self.at += N;
+        Some(value)
+    }
+
+    /// The next value without its quotes, if it is a string without escapes of fewer than `max` bytes; otherwise nothing
+    /// is consumed.
+    #[inline]
+    pub(crate) fn plain(&mut self, max: usize) -> Option<&'a str> {
+        let start = self.at;
+        if self.byte(start) != Some(b'"') {
+            return None;
+        }
+        match self.string() {
+            Ok(Kind::Plain) if self.at - start < max => self.text.get(start + 1..self.at - 1),
+            _ => {
+                self.at = start;
+                None
+            }
+        }
     }
 
     /// The colon after a key.
@@ -439,6 +594,23 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn r24_the_short_way_reads_what_the_long_way_reads(text in "-?[0-9]{0,20}(\\.[0-9]{0,18})?([eE][+-]?[0-9]{1,2})?[ ,}x]?") {
+            use super::super::value::{Reading, float64, int64};
+            let mut scanner = Scanner::new(&text);
+            let token = scanner.value();
+            let (mut short, mut float) = (Scanner::new(&text), Scanner::new(&text));
+            if let Some(value) = short.small_integer() {
+                let token = token.unwrap();
+                prop_assert_eq!((int64(&token), short.at()), (Reading::Exact(value), scanner.at()));
+            }
+            if let Some(value) = float.small_float() {
+                let Reading::Exact(long) = float64(&token.unwrap()) else { panic!("not exact: {text}") };
+                prop_assert_eq!((long.to_bits(), float.at()), (value.to_bits(), scanner.at()));
+            }
+            prop_assert_eq!(Scanner::new("\"1\"").small_integer(), None);
+        }
+
         #[test]
         fn r24_the_same_texts_are_json_as_for_serde_json(text in json(), at in any::<prop::sample::Index>(), put in "[\\[\\]{},:\"\\\\0-9eE.\\-tfnu \n]{0,2}") {
             prop_assert!(whole(&text).is_ok(), "{text}");

@@ -271,7 +271,13 @@ fn whole_micros(at: Instant, text: &str, places: usize) -> bool {
     fraction.bytes().take_while(u8::is_ascii_digit).skip(places).all(|b| b == b'0')
 }
 
-/// The usual `"2026-01-31T12:30:00Z"`, with its quotes, with a fraction of at most six digits or none.
+/// The usual `"2026-01-31T12:30:00Z"`, in microseconds.
+#[inline]
+pub(crate) fn utc_seconds(quoted: &[u8; 22]) -> Option<i64> {
+    utc_micros(quoted)
+}
+
+/// `"2026-01-31T12:30:00Z"`, with its quotes, with a fraction of at most six digits or none.
 #[inline]
 fn utc_micros(quoted: &[u8]) -> Option<i64> {
     let [b'"', text @ .., b'Z', b'"'] = quoted else { return None };
