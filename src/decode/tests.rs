@@ -43,6 +43,7 @@ fn spec(data: &str) -> DecodeSpec {
             on_mismatch: OnMismatch::Fail,
             rest_column: None,
             batch_rows: 1_000,
+            explode: None,
         },
     }
 }

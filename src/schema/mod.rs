@@ -1,5 +1,6 @@
 //! What a table looks like: an Arrow schema and a JSON pointer per column.
 
+pub mod explode;
 pub mod flatten;
 pub mod infer;
 
