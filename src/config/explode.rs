@@ -10,8 +10,8 @@ pub struct Explode {
     pub keeps_arrays: bool,
     /// `explode-outer`.
     pub outer: bool,
-    /// Array columns whose exploded table would bear the name of another table.
-    pub taken: Vec<String>,
+    /// Columns whose exploded table would have the name of another table, with that name.
+    pub taken: Vec<(String, String)>,
     /// In an exploded table: what its rows are the elements of.
     pub of: Option<ArrayOf>,
 }
@@ -136,8 +136,8 @@ pub(super) fn read(section: &Section<'_>, mode: SchemaMode, name: &str, tables: 
         return None;
     }
     let prefix = exploded_name(name, "");
-    let taken = tables.iter().filter_map(|other| other.strip_prefix(&prefix)).map(str::to_owned).collect();
-    Some(Explode { keeps_arrays, outer, taken, of: None })
+    let taken = tables.iter().filter_map(|other| Some((other.strip_prefix(&prefix)?.to_owned(), other.clone())));
+    Some(Explode { keeps_arrays, outer, taken: taken.collect(), of: None })
 }
 
 /// Two tables of one name; and a setting that a checkpoint takes the effect of.

@@ -19,7 +19,7 @@ use crate::position::TimestampFormat;
 use crate::schema::TableSchema;
 
 /// A batch ends early when its texts reach this size, so that memory and 32-bit offsets hold (R26).
-const TEXT_MAX: usize = 64 << 20;
+pub(super) const TEXT_MAX: usize = 64 << 20;
 /// A longer text fits no column.
 const VALUE_MAX: usize = 1 << 30;
 

@@ -63,6 +63,8 @@ pub(crate) enum Watch {
     Identity,
     /// `error-path`, where every record could be an error (a streamed body).
     Error,
+    /// The array whose elements are the rows.
+    Elements,
 }
 
 /// The watched values of one record, as raw JSON texts.
@@ -71,6 +73,9 @@ pub(crate) struct Watched<'a> {
     pub timestamp: Option<&'a str>,
     pub identity: Option<&'a str>,
     pub error: Option<&'a str>,
+    pub elements: Option<&'a str>,
+    /// What stands where an object on the way to the array should.
+    pub blocked: Option<&'a str>,
 }
 
 /// What happens to keys that no declared path goes through.
@@ -155,6 +160,10 @@ impl Node {
             }
         }
         &mut self.children[at]
+    }
+
+    fn leads_to_elements(&self) -> bool {
+        self.children.iter().any(|child| child.watch.contains(&Watch::Elements) || child.leads_to_elements())
     }
 
     fn each_column_below(&self, visit: &mut impl FnMut(usize) -> Result<(), Error>) -> Result<(), Error> {
@@ -275,6 +284,9 @@ impl<'a> Walk<'_, 'a> {
                             self.mismatch(column, token.raw)
                         }
                     })?;
+                    if node.leads_to_elements() {
+                        self.watched.blocked = Some(token.raw);
+                    }
                     self.keep_raw(start, keep && !node.whole);
                 }
                 token.kind
@@ -407,6 +419,7 @@ impl<'a> Walk<'_, 'a> {
             match watch {
                 Watch::Timestamp => self.watched.timestamp = Some(token.raw),
                 Watch::Identity => self.watched.identity = Some(token.raw),
+                Watch::Elements => self.watched.elements = Some(token.raw).filter(|_| token.kind != Kind::Null),
                 Watch::Error => self.watched.error = Some(token.raw).filter(|_| token.kind != Kind::Null),
             }
         }

@@ -45,6 +45,7 @@ fn spec(data: &str) -> DecodeSpec {
             batch_rows: 1_000,
             explode: None,
         },
+        declared: None,
     }
 }
 

@@ -63,11 +63,11 @@ pub fn sampled(records: &[&str], config: &SchemaConfig, declared: Option<&TableS
         None => inferred(records, config)?,
     };
     let Some(of) = &explode.of else {
-        if let Some(column) = arrays.iter().find(|column| explode.taken.contains(&column.name)) {
+        let taken = |column: &Column| explode.taken.iter().find(|(field, _)| *field == column.name);
+        if let Some((column, other)) = arrays.iter().find_map(taken) {
             let said = format!(
-                "the exploded table of array column `{}` would have the name of another table, the one whose name ends \
-                 in _{0}: rename that table, or set schema.array-handling = keep_array",
-                column.name
+                "the exploded table of array column `{column}` would have the name of table {other}: rename that table, \
+                 or set schema.array-handling = keep_array"
             );
             return Err(Error::new(ErrorKind::Schema, said));
         }
@@ -127,7 +127,7 @@ fn set_aside(parent: &mut TableSchema, arrays: &[Column], explode: &Explode) -> 
 fn of_elements(parent: &TableSchema, array: &Column, element: &Field, config: &SchemaConfig) -> Result<Vec<Column>> {
     let whole = |data_type| Column { name: array.name.clone(), path: PointerBuf::new(), data_type, format: None };
     let mut columns = match element {
-        Field::Object(members) if !members.is_empty() && config.flatten_depth > 0 => {
+        Field::Object(members) if !members.is_empty() => {
             flatten::columns(members, config.flatten_depth)?
         }
         Field::Object(_) | Field::Array => return Ok(vec![whole(ColumnType::Json)]),
