@@ -2,7 +2,8 @@
 
 use super::section::Section;
 use super::{
-    ColumnConfig, FixedHeader, HttpConfig, OnMismatch, Rate, Redirects, ResponseFormat, SchemaConfig, SchemaMode, explode,
+    ColumnConfig, FixedHeader, HttpConfig, OnMismatch, Rate, Redirects, ResponseFormat, SchemaConfig, SchemaMode,
+    explode,
 };
 use crate::secret::{Secret, names_a_secret};
 

@@ -10,7 +10,6 @@ use super::json::RowDecoder;
 use super::record::{Halt, Place, cut};
 use super::scan::{Flaw, Scanner};
 use super::spec::DecodeSpec;
-use crate::config::Explode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::Boundary;
 use crate::schema::TableSchema;
@@ -69,17 +68,12 @@ impl Setup {
                 Ok(None)
             }
             Sampled::NoArray(_) if self.has_array.load(Ordering::Relaxed) => Ok(None),
-            Sampled::NoArray(arrays) => Err(no_array_column(self.spec.schema.explode.as_ref(), &arrays)),
+            Sampled::NoArray(arrays) => {
+                let of = self.spec.schema.explode.as_ref().and_then(|explode| explode.of.as_ref());
+                Err(explode::no_array(of, &arrays))
+            }
         }
     }
-}
-
-fn no_array_column(explode: Option<&Explode>, arrays: &[String]) -> Error {
-    let (table, column) =
-        explode.and_then(|e| e.of.as_ref()).map_or(("", ""), |of| (of.table.as_str(), of.column.as_str()));
-    let known = if arrays.is_empty() { "it has none".to_owned() } else { format!("it has {}", arrays.join(", ")) };
-    let said = format!("table {table} has no array column `{column}` in the first records; {known}");
-    Error::new(ErrorKind::Schema, said)
 }
 
 impl Rows {

@@ -48,11 +48,10 @@ impl Exploder {
             root.read(&column.path, at);
         }
         let (mut next_record, mut next_element) = (0.., 0..);
-        let mut place = |name: &str| match is_element(name) {
-            true => next_element.next().map(Side::Element),
-            false => next_record.next().map(Side::Record),
+        let place = |name: &str| {
+            if is_element(name) { next_element.next().map(Side::Element) } else { next_record.next().map(Side::Record) }
         };
-        let places = selected.names().into_iter().filter_map(&mut place).collect();
+        let places = selected.names().into_iter().filter_map(place).collect();
         let sink = Sink {
             columns: Columns::new(&elements, batch_rows),
             on_mismatch: selected.on_mismatch,
@@ -108,8 +107,7 @@ impl Exploder {
 
     fn element(&mut self, scanner: &mut Scanner<'_>, place: Place) -> Result<(), Halt> {
         self.stamp += 1;
-        let mut walk =
-            Walk { scanner, sink: &mut self.sink, watched: Watched::default(), stamp: self.stamp, place };
+        let mut walk = Walk { scanner, sink: &mut self.sink, watched: Watched::default(), stamp: self.stamp, place };
         walk.value(&mut self.root, true)?;
         self.sink.columns.end_row(None);
         Ok(())

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::flatten::{self, Field};
 use super::infer::{self, Members};
 use super::{Column, TableSchema};
-use crate::config::{ColumnType, Explode, SchemaConfig, exploded_name};
+use crate::config::{ArrayOf, ColumnType, Explode, SchemaConfig, exploded_name};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What the rows of a table are made of.
@@ -80,7 +80,8 @@ pub fn sampled(records: &[&str], config: &SchemaConfig, declared: Option<&TableS
     };
     let array = parent.columns.remove(at);
     let found: Vec<&RawValue> = records.iter().filter_map(|record| value_at(record, &array.path)).collect();
-    let only_arrays = declared.is_some() || found.iter().all(|value| matches!(value.get().as_bytes(), [b'[' | b'n', ..]));
+    let only_arrays =
+        declared.is_some() || found.iter().all(|value| matches!(value.get().as_bytes(), [b'[' | b'n', ..]));
     if !only_arrays {
         return Ok(Sampled::NoArray(names()));
     }
@@ -98,6 +99,14 @@ pub fn sampled(records: &[&str], config: &SchemaConfig, declared: Option<&TableS
     let (column, path, outer) = (array.name, array.path, explode.outer);
     let elements = Some(Elements { column, path, first, outer, inferred: declared.is_none() });
     Ok(Sampled::Known(Layout { schema: parent, aside, elements }))
+}
+
+/// The error of [`Sampled::NoArray`].
+pub fn no_array(of: Option<&ArrayOf>, arrays: &[String]) -> Error {
+    let (table, column) = of.map_or(("", ""), |of| (of.table.as_str(), of.column.as_str()));
+    let known = if arrays.is_empty() { "none is".to_owned() } else { format!("these are: {}", arrays.join(", ")) };
+    let said = format!("no column `{column}` of table {table} is an array in the first records; {known}");
+    Error::new(ErrorKind::Schema, said)
 }
 
 /// The columns of records, and which of them hold arrays and nothing else.
@@ -127,9 +136,7 @@ fn set_aside(parent: &mut TableSchema, arrays: &[Column], explode: &Explode) -> 
 fn of_elements(parent: &TableSchema, array: &Column, element: &Field, config: &SchemaConfig) -> Result<Vec<Column>> {
     let whole = |data_type| Column { name: array.name.clone(), path: PointerBuf::new(), data_type, format: None };
     let mut columns = match element {
-        Field::Object(members) if !members.is_empty() => {
-            flatten::columns(members, config.flatten_depth)?
-        }
+        Field::Object(members) if !members.is_empty() => flatten::columns(members, config.flatten_depth)?,
         Field::Object(_) | Field::Array => return Ok(vec![whole(ColumnType::Json)]),
         Field::Value(data_type, _) => return Ok(vec![whole(*data_type)]),
     };
@@ -137,7 +144,8 @@ fn of_elements(parent: &TableSchema, array: &Column, element: &Field, config: &S
     for column in &mut columns {
         column.name = exploded_name(&array.name, &column.name);
         let taken = parent.columns.iter().find(|other| other.name == column.name).map(|other| other.path.to_string());
-        if let Some(other) = taken.or_else(|| rest.filter(|r| *r == column.name).map(|_| "the rest-column".to_owned())) {
+        if let Some(other) = taken.or_else(|| rest.filter(|r| *r == column.name).map(|_| "the rest-column".to_owned()))
+        {
             let said = format!(
                 "{other} and {} in the elements of {} would both be column `{}`; declare columns under other names, or \
                  set schema.array-handling = keep_array",
