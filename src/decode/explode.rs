@@ -4,6 +4,7 @@
 use super::columns::Columns;
 use super::exploded::{Chunk, Exploded, Side};
 use super::record::{Halt, Node, Place, Sink, Undeclared, Walk, Watched, cut};
+use super::repeated::Walked;
 use super::scan::Scanner;
 use crate::config::OnMismatch;
 use crate::counts::{Counts, Tally};
@@ -13,6 +14,9 @@ use crate::schema::explode::{Elements, Layout};
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_select::concat::concat_batches;
+
+/// The record of a row that is to be dropped.
+const NONE: u32 = u32::MAX;
 
 /// Reads the elements of one record after the other.
 #[derive(Debug)]
@@ -52,14 +56,7 @@ impl Exploder {
             if is_element(name) { next_element.next().map(Side::Element) } else { next_record.next().map(Side::Record) }
         };
         let places = selected.names().into_iter().filter_map(place).collect();
-        let sink = Sink {
-            columns: Columns::new(&elements, batch_rows),
-            on_mismatch: selected.on_mismatch,
-            undeclared: Undeclared::Count,
-            rest: String::new(),
-            duplicate_keys: Tally::default(),
-            undeclared_keys: Tally::default(),
-        };
+        let sink = Sink::new(Columns::new(&elements, batch_rows), selected.on_mismatch, Undeclared::Count);
         let exploder = Self {
             array: array.clone(),
             root,
@@ -107,8 +104,16 @@ impl Exploder {
 
     fn element(&mut self, scanner: &mut Scanner<'_>, place: Place) -> Result<(), Halt> {
         self.stamp += 1;
-        let mut walk = Walk { scanner, sink: &mut self.sink, watched: Watched::default(), stamp: self.stamp, place };
-        walk.value(&mut self.root, true)?;
+        let walked = Walked { scanner: scanner.clone(), place, keep: true };
+        let (watched, stamp) = (Watched::default(), self.stamp);
+        let mut walk = Walk { scanner, sink: &mut self.sink, watched, stamp, is_again: false, place };
+        let outcome = walk.value(&mut self.root, true);
+        if !self.sink.superseded.is_empty() || matches!(outcome, Err(Halt::Error(_))) {
+            (*scanner, _) = walked.again(&mut self.root, &mut self.sink, &mut self.stamp, outcome)?;
+            self.records.push(NONE);
+        } else {
+            outcome?;
+        }
         self.sink.columns.end_row(None);
         Ok(())
     }
@@ -116,7 +121,7 @@ impl Exploder {
     fn end_row(&mut self, columns: &mut Columns) -> Result<()> {
         // Without rows of its own, the chunk goes on with the record it was given.
         let record = (columns.rows() + usize::from(self.carried.is_some())).saturating_sub(1);
-        self.records.push(u32::try_from(record).unwrap_or(u32::MAX));
+        self.records.push(u32::try_from(record).unwrap_or(NONE));
         if self.sink.columns.is_full() { self.close(columns) } else { Ok(()) }
     }
 
@@ -144,8 +149,10 @@ impl Exploder {
             None => fresh,
         };
         self.carried = records.num_rows().checked_sub(1).map(|last| records.slice(last, 1));
-        let elements = self.sink.columns.finish(None)?;
-        let of = std::mem::take(&mut self.records);
+        let mut of = std::mem::take(&mut self.records);
+        let keep: Vec<bool> = of.iter().map(|record| *record != NONE).collect();
+        let elements = self.sink.columns.finish(keep.contains(&false).then_some(keep))?;
+        of.retain(|record| *record != NONE);
         if !of.is_empty() {
             self.rows.push(Chunk { records, elements, of: UInt32Array::from(of) });
         }

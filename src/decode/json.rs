@@ -6,9 +6,9 @@ use super::Page;
 use super::columns::Columns;
 use super::explode::Exploder;
 use super::record::{Halt, Node, Place, Sink, Undeclared, Walk, Watch, Watched, cut};
+use super::repeated::Walked;
 use super::scan::Scanner;
 use super::spec::DecodeSpec;
-use crate::counts::Tally;
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::{Boundary, Observed};
 use crate::schema::TableSchema;
@@ -59,14 +59,7 @@ impl RowDecoder {
             (None, true) if full.schema.rest.is_none() => Undeclared::Count,
             _ => Undeclared::Skip,
         };
-        let sink = Sink {
-            columns: Columns::new(&selected, spec.batch_rows),
-            on_mismatch: selected.on_mismatch,
-            undeclared,
-            rest: String::new(),
-            duplicate_keys: Tally::default(),
-            undeclared_keys: Tally::default(),
-        };
+        let sink = Sink::new(Columns::new(&selected, spec.batch_rows), selected.on_mismatch, undeclared);
         let exploder = exploder.map(Box::new);
         Self { root, sink, stamp: 0, keep: Vec::new(), batches: Vec::new(), exploder }
     }
@@ -101,9 +94,17 @@ impl RowDecoder {
         self.stamp += 1;
         self.sink.rest.clear();
         let keep = self.sink.undeclared != Undeclared::Skip;
-        let mut walk = Walk { scanner, sink: &mut self.sink, watched: Watched::default(), stamp: self.stamp, place };
-        walk.value(&mut self.root, keep)?;
-        let watched = walk.watched;
+        let (watched, stamp) = (Watched::default(), self.stamp);
+        let mut walk = Walk { scanner, sink: &mut self.sink, watched, stamp, is_again: false, place };
+        let outcome = walk.value(&mut self.root, keep);
+        let mut watched = walk.watched;
+        if !self.sink.superseded.is_empty() || matches!(outcome, Err(Halt::Error(_))) {
+            let walked = Walked { scanner: scanner.again_at(start), place, keep };
+            (*scanner, watched) = walked.again(&mut self.root, &mut self.sink, &mut self.stamp, outcome)?;
+            self.drop_row();
+        } else {
+            outcome?;
+        }
         if let Some(error) = watched.error {
             return Err(Error::new(ErrorKind::Http, format!("{place}: the API says: {}", said(error))).into());
         }
@@ -121,11 +122,22 @@ impl RowDecoder {
             if !stays || !self.keep.is_empty() {
                 self.keep.push(stays);
             }
+        } else if !self.keep.is_empty() {
+            self.keep.push(true);
         }
         if self.sink.columns.is_full() {
             self.end_batch()?;
         }
         Ok(())
+    }
+
+    /// The row that was ended last is none. An exploder refers to rows itself.
+    #[cold]
+    fn drop_row(&mut self) {
+        if self.exploder.is_none() {
+            self.keep.resize(self.sink.columns.rows() - 1, true);
+            self.keep.push(false);
+        }
     }
 
     /// Rows that are not in a finished batch.

@@ -12,6 +12,7 @@ mod exploded;
 mod json;
 mod ndjson;
 mod record;
+mod repeated;
 mod scan;
 mod spec;
 mod value;
