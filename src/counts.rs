@@ -29,6 +29,14 @@ impl Tally {
         }
     }
 
+    /// Takes back what another tally counted last.
+    pub(crate) fn take_back(&mut self, other: &Self) {
+        self.count = self.count.saturating_sub(other.count);
+        if self.count == 0 {
+            self.first = None;
+        }
+    }
+
     /// Adds another tally; the earlier first offender stays.
     pub fn merge(&mut self, other: Self) {
         self.count += other.count;

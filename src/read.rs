@@ -232,12 +232,12 @@ impl Reader {
                 Bodies::Lines(_) => self.lines(events).await?,
             };
             let Some(Passed { response, mut page }) = passed else { return Ok(false) };
-            let batches = std::mem::take(&mut page.batches);
+            let batches = page.take_batches();
             let step = self.pass(&response, page)?;
             if step != Step::End && self.partition.limit.is_none() && matches!(self.bodies, Bodies::Whole(_)) {
                 self.send_ahead(&mut sent);
             }
-            if !self.hand_on(batches, events).await {
+            if !self.hand_on(batches, events).await? {
                 return Ok(false);
             }
             if step == Step::End {
@@ -307,12 +307,13 @@ impl Reader {
                 Meter::add(&self.meter.bytes, bytes.len() as u64);
                 content.write(bytes);
             }
-            for page in self.bodies.feed(chunk.as_deref(), &mut self.boundary)? {
-                *handed_on |= !page.batches.is_empty();
+            for mut page in self.bodies.feed(chunk.as_deref(), &mut self.boundary)? {
+                *handed_on |= page.rows() > 0;
                 Meter::add(&self.meter.rows, page.received);
                 whole.received += page.received;
+                let batches = page.take_batches();
                 self.counts.merge(page.counts);
-                if !self.hand_on(page.batches, events).await {
+                if !self.hand_on(batches, events).await? {
                     return Ok(None);
                 }
             }
@@ -352,8 +353,13 @@ impl Reader {
     }
 
     /// Hands rows to the consumer; `false` when it is gone or has enough.
-    async fn hand_on(&mut self, batches: Vec<RecordBatch>, events: &mpsc::Sender<Result<Event>>) -> bool {
-        for mut batch in batches {
+    async fn hand_on(
+        &mut self,
+        batches: impl Iterator<Item = Result<RecordBatch>>,
+        events: &mpsc::Sender<Result<Event>>,
+    ) -> Result<bool> {
+        for batch in batches {
+            let mut batch = batch?;
             if let Some(limit) = self.partition.limit {
                 let left = limit.saturating_sub(self.counts.rows_emitted);
                 let rows = usize::try_from(left).unwrap_or(usize::MAX).min(batch.num_rows());
@@ -361,10 +367,17 @@ impl Reader {
             }
             self.counts.rows_emitted += batch.num_rows() as u64;
             if batch.num_rows() > 0 && events.send(Ok(Event::Batch(batch))).await.is_err() {
-                return false;
+                return Ok(false);
+            }
+            if self.has_enough() {
+                return Ok(false);
             }
         }
-        self.partition.limit.is_none_or(|limit| self.counts.rows_emitted < limit)
+        Ok(!self.has_enough())
+    }
+
+    fn has_enough(&self) -> bool {
+        self.partition.limit.is_some_and(|limit| self.counts.rows_emitted >= limit)
     }
 
     /// The one place where a receipt is made: the walk has ended by itself.

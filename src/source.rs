@@ -1,12 +1,12 @@
 //! The composition root: a configuration becomes tables, a client and stores. No rule lives here.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use chrono::Utc;
 
 use crate::commit::{self, CheckpointStore, Commit};
-use crate::config::{CheckpointConfig, SourceConfig, TableConfig};
+use crate::config::{self, CheckpointConfig, Named, SourceConfig, TableConfig};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::Client;
 use crate::plan::{Base, Partition, Plan, Scan, fingerprint};
@@ -23,6 +23,37 @@ pub struct Source {
     client: Client,
     /// The store of each table's checkpoint, in the order of the tables.
     stores: Vec<Option<Arc<dyn CheckpointStore>>>,
+    /// Exploded tables that somebody has named.
+    exploded: Kept,
+}
+
+/// Tables that are made when they are first named, and then stay.
+#[derive(Debug, Default)]
+struct Kept(OnceLock<Box<(TableConfig, Kept)>>);
+
+impl Kept {
+    fn named(&self, name: &str) -> Option<&TableConfig> {
+        let mut at = self;
+        while let Some(kept) = at.0.get() {
+            if kept.0.name == name {
+                return Some(&kept.0);
+            }
+            at = &kept.1;
+        }
+        None
+    }
+
+    /// Keeps a table; if somebody else has just kept it, theirs stays.
+    fn keep(&self, table: &TableConfig) -> &TableConfig {
+        let mut at = self;
+        loop {
+            let kept = at.0.get_or_init(|| Box::new((table.clone(), Self::default())));
+            if kept.0.name == table.name {
+                return &kept.0;
+            }
+            at = &kept.1;
+        }
+    }
 }
 
 impl Source {
@@ -31,14 +62,14 @@ impl Source {
     /// # Errors
     /// Kind `Config` with all problems at once (R11).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::new(crate::config::load::load(path.as_ref())?)
+        Self::new(config::load::load(path.as_ref())?)
     }
 
     /// A source of a loaded configuration.
     pub fn new(config: SourceConfig) -> Result<Self> {
         let client = Client::new(&config, Redactor::default())?;
         let stores = stores(&config)?;
-        Ok(Self { config, client, stores })
+        Ok(Self { config, client, stores, exploded: Kept::default() })
     }
 
     /// Keeps the checkpoints in a store of your own instead of where the configuration says.
@@ -60,17 +91,19 @@ impl Source {
         self.client.redactor()
     }
 
-    /// A table by name.
+    /// A table by name: one of the configuration, or `<table>_<field>` of an array column (R31).
     ///
     /// # Errors
-    /// Kind `Scan`, naming the tables there are.
+    /// Kind `Scan`, naming the tables there are, or the reason why an array column has no table.
     pub fn table(&self, name: &str) -> Result<Table<'_>> {
-        let config = self.config.tables.iter().find(|table| table.name == name).ok_or_else(|| {
-            let names: Vec<_> = self.config.tables.iter().map(|table| table.name.as_str()).collect();
-            let said = format!("there is no table {name:?}; tables: {}", names.join(", "));
-            Error::new(ErrorKind::Scan, said).with("file", self.config.file.display())
-        })?;
-        Ok(Table { config })
+        let configured = self.config.tables.iter().find(|table| table.name == name);
+        if let Some(config) = configured.or_else(|| self.exploded.named(name)) {
+            return Ok(Table { config });
+        }
+        match config::named(&self.config.tables, name) {
+            Named::Table(table) => Ok(Table { config: self.exploded.keep(&table) }),
+            Named::Nothing(said) => Err(Error::new(ErrorKind::Scan, said).with("file", self.config.file.display())),
+        }
     }
 
     /// Freezes a scan into a plan that begins now; loads the table's checkpoint.

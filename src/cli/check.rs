@@ -20,6 +20,9 @@ pub(super) async fn run(config: &Path, connect: bool, console: &mut Console) -> 
             describe::checkpoint(table),
             describe::guarantee(table),
         ))?;
+        for (name, what) in describe::exploded(table) {
+            console.print(&format!("  exploded    {name}: {what}"))?;
+        }
     }
     let (tables, warnings) = (source.config().tables.len(), source.config().warnings.len());
     let said = if warnings == 0 { "no problems".to_owned() } else { counted(warnings as u64, "warning") };

@@ -1,6 +1,8 @@
 //! A table in words: how it pages, what it keeps, what that guarantees.
 
-use crate::config::{CursorFrom, CursorTo, DeclaredEnd, ModeConfig, Pagination, Style, TableConfig};
+use crate::config::{
+    CursorFrom, CursorTo, DeclaredEnd, ModeConfig, Pagination, SchemaMode, Style, TableConfig, exploded_name,
+};
 
 /// How the endpoint pages.
 pub(super) fn paging(pagination: &Pagination) -> String {
@@ -39,6 +41,21 @@ fn until(end: &DeclaredEnd) -> String {
     let declared: Vec<_> =
         end.total_path.iter().chain(&end.has_more_path).map(|path| format!("{path} says so")).collect();
     if declared.is_empty() { "an empty page".to_owned() } else { format!("{} or an empty page", declared.join(", ")) }
+}
+
+/// The names of a table's exploded tables, and what they are.
+///
+/// Those of an inferred table are known when it is read: one line stands for all of them.
+pub(super) fn exploded(table: &TableConfig) -> Vec<(String, String)> {
+    if table.explode().is_none() {
+        return Vec::new();
+    }
+    let of = |column: &str| format!("the elements of {column} in {}", table.name);
+    if table.schema.mode == SchemaMode::Infer {
+        let what = format!("{}: restmark schema names them", of("each array column"));
+        return vec![(exploded_name(&table.name, "<field>"), what)];
+    }
+    table.json_columns().map(|column| (exploded_name(&table.name, column), of(column))).collect()
 }
 
 /// What the checkpoint keeps.

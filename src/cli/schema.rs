@@ -1,36 +1,64 @@
 //! `restmark schema`: the columns of a table as a block that can be pasted into the configuration.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray as _;
+use jsonptr::PointerBuf;
 
 use super::console::Console;
 use super::open;
-use crate::config::{ColumnType, SchemaMode};
+use crate::config::{ColumnType, SchemaConfig, SchemaMode, TableConfig, exploded_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::run::first_batch;
+use crate::schema::explode::{self, Elements, Layout, Sampled};
 use crate::schema::{self, Column, TableSchema};
 use crate::source::Source;
+use crate::text::one_line;
 
 pub(super) async fn run(config: &Path, table: &str, console: &mut Console) -> Result<()> {
     let source = open(config, console)?;
-    let schema = match source.table(table)?.schema() {
-        Some(schema) => schema,
-        None => infer(&source, table).await?,
-    };
-    console.print(&block(&schema))
+    let known = source.table(table)?;
+    let Some(schema) = known.schema() else { return console.print(&sampled(&source, known.config()).await?) };
+    console.print(&block(&schema, &exploded(&known.config().name, known.config().json_columns())))
 }
 
-/// The columns of the first page that has records, as a read would infer them: read as texts, nothing is lost.
-async fn infer(source: &Source, name: &str) -> Result<TableSchema> {
+/// The columns that a read would infer from the first page that has records.
+async fn sampled(source: &Source, table: &TableConfig) -> Result<String> {
+    let records = first_records(source, table).await?;
+    let texts: Vec<&str> = records.as_string::<i32>().iter().flatten().collect();
+    let settings = SchemaConfig { explode: table.explode().cloned(), ..table.schema.clone() };
+    let declared = table.array().and_then(|_| schema::declared(table));
+    match explode::sampled(&texts, &settings, declared.as_ref())? {
+        Sampled::Known(Layout { schema, elements: Some(elements), .. }) => {
+            Ok(exploded_block(&schema, &elements, table.array().map_or("", |of| &of.table)))
+        }
+        Sampled::Known(Layout { schema, .. }) => {
+            let arrays = if table.explode().is_some() { explode::arrays(&texts, &settings)? } else { Vec::new() };
+            Ok(block(&schema, &exploded(&table.name, arrays.iter().map(String::as_str))))
+        }
+        Sampled::NoElement => {
+            let what = "all arrays of the first records are empty, so there are no columns to show";
+            Err(Error::new(ErrorKind::Schema, what).with("table", &table.name))
+        }
+        Sampled::NoArray(arrays) => Err(explode::no_array(table.array(), &arrays).with("table", &table.name)),
+    }
+}
+
+/// The records of the first page that has any, read as texts: nothing is lost.
+async fn first_records(source: &Source, table: &TableConfig) -> Result<ArrayRef> {
     let mut config = source.config().clone();
-    let Some(table) = config.tables.iter_mut().find(|table| table.name == name) else { return no_records(name) };
-    let inferring = table.schema.clone();
-    table.schema.mode = SchemaMode::Variant;
-    let page = table.pagination.max_page_size;
-    let Some(batch) = first_batch(&Source::new(config)?, name, page).await? else { return no_records(name) };
-    let texts = batch.column(0).as_string::<i32>();
-    schema::infer::infer(texts.iter().flatten(), &inferring)
+    let name = table.array().map_or(&table.name, |of| &of.table);
+    let Some(records) = config.tables.iter_mut().find(|table| table.name == *name) else {
+        return no_records(&table.name);
+    };
+    (records.schema.mode, records.schema.explode) = (SchemaMode::Variant, None);
+    let page = records.pagination.max_page_size;
+    match first_batch(&Source::new(config)?, name, page).await? {
+        Some(batch) => Ok(Arc::clone(batch.column(0))),
+        None => no_records(&table.name),
+    }
 }
 
 fn no_records<T>(table: &str) -> Result<T> {
@@ -38,14 +66,37 @@ fn no_records<T>(table: &str) -> Result<T> {
     Err(Error::new(ErrorKind::Schema, what).with("table", table))
 }
 
-fn block(schema: &TableSchema) -> String {
+/// A block that can be pasted into the table, and what is not in it.
+fn block(schema: &TableSchema, exploded: &[String]) -> String {
     let unnamed = |column: &&Column| column.name.is_empty();
     let mut lines: Vec<String> = schema.columns.iter().filter(|c| !unnamed(c)).map(line).collect();
     if schema.columns.iter().any(|c| unnamed(&c)) {
         lines.push("  # a field without a name is left out: give it one, with path = \"/\"\n".to_owned());
     }
-    let rest = schema.rest.as_ref().map(|rest| format!("# undeclared fields are kept in {}\n", rest.name));
-    format!("{}columns {{\n{}}}", rest.unwrap_or_default(), lines.concat())
+    let rest = schema.rest.as_ref().map(|rest| format!("# undeclared fields are kept in {}\n", one_line(&rest.name)));
+    let exploded = exploded.iter().map(|name| format!("# exploded table: {}\n", one_line(name)));
+    format!("{}{}columns {{\n{}}}", rest.unwrap_or_default(), exploded.collect::<String>(), lines.concat())
+}
+
+fn exploded<'a>(table: &str, columns: impl Iterator<Item = &'a str>) -> Vec<String> {
+    columns.map(|column| exploded_name(table, column)).collect()
+}
+
+/// The columns of an exploded table. They follow from its table and cannot be declared, so this is only to be read.
+fn exploded_block(schema: &TableSchema, elements: &Elements, table: &str) -> String {
+    let lines = schema.columns.iter().enumerate().map(|(at, column)| match (at < elements.first, &column.path) {
+        (true, _) => line(column),
+        (false, path) => {
+            let place = if path.is_root() { String::new() } else { format!("{} of ", one_line(path.as_str())) };
+            let name = Column { path: PointerBuf::from_tokens([column.name.as_str()]), ..column.clone() };
+            format!("{}  # {place}each element\n", line(&name).trim_end())
+        }
+    });
+    let path = one_line(elements.path.as_str());
+    format!(
+        "# the elements of {path} in table {table}: these columns follow from it\ncolumns {{\n{}}}",
+        lines.collect::<String>()
+    )
 }
 
 fn line(column: &Column) -> String {
@@ -88,8 +139,6 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use jsonptr::PointerBuf;
-
     use super::*;
     use crate::config::OnMismatch;
     use crate::position::TimestampFormat;
@@ -110,7 +159,7 @@ mod tests {
         ];
         let schema = TableSchema { columns, rest: None, on_mismatch: OnMismatch::Null };
         assert_eq!(
-            block(&schema),
+            block(&schema, &[]),
             "columns {\n  id { type = int64 }\n  user_name { type = string, path = \"/user/name\" }\n  \
              \"a.b\" { type = \"decimal(10,2)\" }\n  at { type = timestamp, format = \"epoch-ms\" }\n}"
         );

@@ -3,6 +3,7 @@
 use super::section::Section;
 use super::{
     ColumnConfig, FixedHeader, HttpConfig, OnMismatch, Rate, Redirects, ResponseFormat, SchemaConfig, SchemaMode,
+    explode,
 };
 use crate::secret::{Secret, names_a_secret};
 
@@ -134,6 +135,7 @@ pub(super) fn read_schema(
     section: &Section<'_>,
     columns: &[ColumnConfig],
     table: &Section<'_>,
+    (name, names): (&str, &[String]),
 ) -> Option<SchemaConfig> {
     let modes = [("strict", SchemaMode::Strict), ("infer", SchemaMode::Infer), ("variant", SchemaMode::Variant)];
     let mode = match section.sets("mode") {
@@ -168,6 +170,7 @@ pub(super) fn read_schema(
             section.problem("rest-column", format!("{rest:?} is also a column of {}", table.path()));
         }
     }
+    let explode = mode.and_then(|mode| explode::read(section, mode, name, names));
     let (flatten_depth, batch_rows) = (section.size("flatten-depth", 0), section.size("batch-rows", 1));
     Some(SchemaConfig {
         mode: mode?,
@@ -175,18 +178,8 @@ pub(super) fn read_schema(
         on_mismatch: on_mismatch?,
         rest_column,
         batch_rows: batch_rows?,
+        explode,
     })
-}
-
-/// Checks the keys of `schema` that are the same for all tables.
-pub(super) fn check_schema(section: &Section<'_>) {
-    let arrays = [("keep_array", None), ("explode_view", Some("explode_view")), ("both", Some("both"))];
-    if let Some(Some(later)) = section.choice("array-handling", &arrays) {
-        section.report().unsupported(&section.key("array-handling"), Some(later));
-    }
-    if section.flag("explode-outer") == Some(true) {
-        section.report().unsupported(&section.key("explode-outer"), Some("true"));
-    }
 }
 
 #[cfg(test)]

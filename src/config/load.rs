@@ -11,7 +11,7 @@ use super::section::{Report, Section};
 use super::table::{self, Shared};
 use super::text::{self, Text, join};
 use super::validate::{self, Sent};
-use super::{SourceConfig, TableConfig, auth, http, keys, pagination, urls};
+use super::{SourceConfig, TableConfig, auth, explode, http, keys, pagination, urls};
 use crate::error::{Error, ErrorKind, Problem, Result};
 use crate::secret::{Redactor, Secret, names_a_secret};
 use crate::storage::Settings;
@@ -79,7 +79,6 @@ fn read_source(path: &Path, top: &Section<'_>, env: &HashMap<String, String>) ->
     let http_block = top.block("http", keys::HTTP);
     let http = http::read(&http_block);
     let schema = top.block("schema", keys::SCHEMA);
-    http::check_schema(&schema);
     let pagination = top.block("pagination", keys::PAGINATION);
     pagination::check_types(&pagination);
     let hadoop = read_hadoop(top);
@@ -111,6 +110,7 @@ fn read_source(path: &Path, top: &Section<'_>, env: &HashMap<String, String>) ->
     }
     let read: Vec<TableConfig> = tables.iter().flatten().cloned().collect();
     let headers = http.as_ref().map_or(&[][..], |h| &h.headers);
+    explode::check(&read, report);
     validate::plain_http(base_url.as_ref(), auth.as_ref(), headers, &read, report);
 
     let with_headers = std::iter::once(&http_block).chain(blocks.iter().map(|(_, block)| block));

@@ -2,6 +2,7 @@
 
 mod auth;
 mod checkpoint;
+mod explode;
 mod http;
 mod keys;
 mod later;
@@ -21,6 +22,8 @@ use std::time::Duration;
 use jsonptr::PointerBuf;
 use serde::{Deserialize, Serialize};
 use url::Url;
+
+pub use explode::{ArrayOf, Explode, Named, exploded_name, named};
 
 use crate::error::Problem;
 use crate::position::{Mode, TimestampFormat};
@@ -474,6 +477,8 @@ pub struct SchemaConfig {
     pub rest_column: Option<String>,
     /// Rows of a batch; at least 1.
     pub batch_rows: usize,
+    /// How arrays become tables of their own; `None` is `keep_array`.
+    pub explode: Option<Explode>,
 }
 
 /// `schema.mode`.

@@ -12,7 +12,7 @@ use super::http::Format;
 use super::section::Section;
 use super::validate::{self, Facts, Sent};
 use super::{ColumnConfig, ColumnType, Filter, Method, Operator, TableConfig};
-use super::{CursorTo, Style, checkpoint, http, keys, later, pagination, text, urls};
+use super::{CursorTo, Style, checkpoint, explode, http, keys, later, pagination, text, urls};
 use crate::storage::{self, Location, Settings};
 
 /// What a table takes from the blocks of its source.
@@ -97,7 +97,7 @@ pub(super) fn read(name: &str, table: &Section<'_>, shared: &Shared<'_>) -> Opti
     sends.splice(at..at, partition.into_iter().flat_map(|p| p.sends));
     validate::writers(&sends, report);
 
-    let schema = http::read_schema(&shared.schema, &columns, table);
+    let schema = http::read_schema(&shared.schema, &columns, table, (name, &shared.names));
     let served = paging.style.is_some_and(|style| validate::is_served(&saving, style));
     Some(TableConfig {
         name: name.to_owned(),
@@ -118,19 +118,7 @@ pub(super) fn read(name: &str, table: &Section<'_>, shared: &Shared<'_>) -> Opti
 
 /// A table's name becomes a file name (R9).
 fn check_name(name: &str, table: &Section<'_>) {
-    let why = if name.is_empty() {
-        "is empty"
-    } else if name.starts_with('.') {
-        "begins with a dot"
-    } else if name.contains(['/', '\\', ':']) {
-        "has a /, \\ or :"
-    } else if name.contains(char::is_control) {
-        "has control characters"
-    } else if name.len() > 200 {
-        "has more than 200 bytes"
-    } else {
-        return;
-    };
+    let Some(why) = explode::unsafe_name(name) else { return };
     table.report().problem(table.path(), format!("the table name {name:?} {why}; it becomes the name of a file"));
 }
 

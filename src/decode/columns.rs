@@ -19,7 +19,7 @@ use crate::position::TimestampFormat;
 use crate::schema::TableSchema;
 
 /// A batch ends early when its texts reach this size, so that memory and 32-bit offsets hold (R26).
-const TEXT_MAX: usize = 64 << 20;
+pub(super) const TEXT_MAX: usize = 64 << 20;
 /// A longer text fits no column.
 const VALUE_MAX: usize = 1 << 30;
 
@@ -267,6 +267,30 @@ impl Columns {
                 None => Ok(batch),
             })
             .map_err(|error| Error::new(ErrorKind::Bug, format!("a batch could not be built: {error}")))
+    }
+
+    /// Empty columns of the same kind.
+    pub(crate) fn spare(&self) -> Self {
+        let list = self.list.iter().map(|column| Column {
+            name: column.name.clone(),
+            format: column.format.clone(),
+            builder: Builder::new(column.data_type, (0, 0)),
+            data_type: column.data_type,
+            room: (0, 0),
+            converted: Tally::default(),
+            nulled: Tally::default(),
+        });
+        let (schema, list) = (self.schema.clone(), list.collect());
+        let rest = self.rest.is_some().then(StringBuilder::new);
+        Self { schema, list, rest, batch_rows: self.batch_rows, rows: 0, text: 0, filled: 0 }
+    }
+
+    /// Takes back what other columns of the same kind counted.
+    pub(crate) fn take_back(&mut self, other: &Self) {
+        for (column, other) in self.list.iter_mut().zip(&other.list) {
+            column.converted.take_back(&other.converted);
+            column.nulled.take_back(&other.nulled);
+        }
     }
 
     /// Moves what was converted and nulled since the last report into `counts`.

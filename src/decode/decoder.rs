@@ -1,16 +1,19 @@
 //! A body becomes a page: text, envelope, rows; columns are inferred from the first page that has records.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::value::RawValue;
 
 use super::Page;
-use super::envelope::Outline;
+use super::envelope::{Outline, length};
 use super::json::RowDecoder;
 use super::record::{Halt, Place, cut};
 use super::scan::{Flaw, Scanner};
 use super::spec::DecodeSpec;
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::Boundary;
-use crate::schema::{TableSchema, infer};
+use crate::schema::TableSchema;
+use crate::schema::explode::{self, Layout, Sampled};
 
 /// Reads the pages of one partition, in order.
 #[derive(Debug)]
@@ -26,27 +29,29 @@ pub(super) struct Setup {
     pub(super) spec: DecodeSpec,
     select: Option<Vec<String>>,
     inferred: bool,
+    /// The array of an exploded table was there, though without elements.
+    has_array: AtomicBool,
 }
 
 /// The columns, once they are known, and what fills them.
 #[derive(Debug)]
 pub(super) struct Rows {
-    full: TableSchema,
+    full: Layout,
     selected: TableSchema,
     pub(super) decoder: RowDecoder,
 }
 
 impl Setup {
     pub(super) fn new(spec: DecodeSpec, select: Option<Vec<String>>, inferred: bool) -> Self {
-        Self { spec, select, inferred }
+        Self { spec, select, inferred, has_array: AtomicBool::new(false) }
     }
 
-    /// Rows of a schema, projected.
-    pub(super) fn rows(&self, full: TableSchema) -> Result<Rows> {
+    /// Rows of a layout, projected.
+    pub(super) fn rows(&self, full: Layout) -> Result<Rows> {
         let selected = match &self.select {
-            None => full.clone(),
-            Some(names) => full.project(names).map_err(|name| {
-                let said = format!("there is no column `{name}`; the columns are {}", full.names().join(", "));
+            None => full.schema.clone(),
+            Some(names) => full.schema.project(names).map_err(|name| {
+                let said = format!("there is no column `{name}`; the columns are {}", full.schema.names().join(", "));
                 Error::new(ErrorKind::Scan, said)
             })?,
         };
@@ -54,15 +59,26 @@ impl Setup {
         Ok(Rows { full, selected, decoder })
     }
 
-    /// Rows of the schema that these records show.
-    pub(super) fn inferred_rows<'a>(&self, records: impl IntoIterator<Item = &'a str>) -> Result<Rows> {
-        self.rows(infer::infer(records, &self.spec.schema)?)
+    /// Rows of the schema that these records show; `None` if they do not show it yet.
+    pub(super) fn inferred_rows(&self, records: &[&str]) -> Result<Option<Rows>> {
+        match explode::sampled(records, &self.spec.schema, self.spec.declared.as_ref())? {
+            Sampled::Known(layout) => self.rows(layout).map(Some),
+            Sampled::NoElement => {
+                self.has_array.store(true, Ordering::Relaxed);
+                Ok(None)
+            }
+            Sampled::NoArray(_) if self.has_array.load(Ordering::Relaxed) => Ok(None),
+            Sampled::NoArray(arrays) => {
+                let of = self.spec.schema.explode.as_ref().and_then(|explode| explode.of.as_ref());
+                Err(explode::no_array(of, &arrays))
+            }
+        }
     }
 }
 
 impl Rows {
     /// The columns before projection.
-    pub(super) fn into_full(self) -> TableSchema {
+    pub(super) fn into_full(self) -> Layout {
         self.full
     }
 
@@ -79,7 +95,7 @@ impl Decoder {
     pub fn new(spec: DecodeSpec, schema: Option<TableSchema>, select: Option<Vec<String>>) -> Result<Self> {
         let outline = Outline::new(&spec);
         let setup = Setup::new(spec, select, schema.is_none());
-        let rows = schema.map(|schema| setup.rows(schema)).transpose()?;
+        let rows = schema.map(|schema| setup.rows(Layout::plain(schema))).transpose()?;
         Ok(Self { outline, setup, rows })
     }
 
@@ -117,8 +133,7 @@ impl Decoder {
                     *rows = first_rows(setup, scanner, is_array)?;
                 }
                 let Some(rows) = rows else {
-                    scanner.skip()?;
-                    return Ok(0);
+                    return if is_array { Ok(length(scanner)?) } else { Ok(scanner.skip().map(|()| 1)?) };
                 };
                 if is_array {
                     return rows.decoder.array(scanner, boundary);
@@ -131,7 +146,7 @@ impl Decoder {
         let mut page = Page { received: said.received, envelope: said.envelope, ..Page::default() };
         if let Some(rows) = rows {
             rows.decoder.end_batch()?;
-            page.batches = rows.decoder.take_batches(&mut page.counts);
+            rows.decoder.take_rows(&mut page);
         }
         if setup.spec.hash_content {
             page.content = hash(said.content.as_bytes());
@@ -144,14 +159,15 @@ impl Decoder {
 fn first_rows(setup: &Setup, scanner: &Scanner<'_>, is_array: bool) -> Result<Option<Rows>, Halt> {
     let raw = scanner.clone().value()?.raw;
     if !is_array {
-        return Ok(Some(setup.inferred_rows([raw])?));
+        return Ok(setup.inferred_rows(&[raw])?);
     }
     let records: Vec<&RawValue> = serde_json::from_str(raw)
         .map_err(|error| Error::new(ErrorKind::Decode, format!("the records cannot be read: {error}")))?;
     if records.is_empty() {
         return Ok(None);
     }
-    Ok(Some(setup.inferred_rows(records.into_iter().map(RawValue::get))?))
+    let records: Vec<&str> = records.into_iter().map(RawValue::get).collect();
+    Ok(setup.inferred_rows(&records)?)
 }
 
 /// The text of a body; `base` is where it begins in the whole body.

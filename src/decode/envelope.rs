@@ -235,7 +235,8 @@ impl Outline {
     }
 }
 
-fn length(scanner: &mut Scanner<'_>) -> Result<u64, Flaw> {
+/// The length of the array that is next.
+pub(super) fn length(scanner: &mut Scanner<'_>) -> Result<u64, Flaw> {
     let mut length = 0;
     let mut more = scanner.enter(b']')?;
     while more {

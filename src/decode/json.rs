@@ -2,14 +2,17 @@
 
 use arrow_array::RecordBatch;
 
+use super::Page;
 use super::columns::Columns;
+use super::explode::Exploder;
 use super::record::{Halt, Node, Place, Sink, Undeclared, Walk, Watch, Watched, cut};
+use super::repeated::Walked;
 use super::scan::Scanner;
 use super::spec::DecodeSpec;
-use crate::counts::{Counts, Tally};
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::{Boundary, Observed};
 use crate::schema::TableSchema;
+use crate::schema::explode::Layout;
 
 /// Reads records into batches.
 #[derive(Debug)]
@@ -21,14 +24,20 @@ pub(crate) struct RowDecoder {
     /// Which rows of the batch at hand stay; empty while all do.
     keep: Vec<bool>,
     batches: Vec<RecordBatch>,
+    /// Where rows are the elements of an array.
+    exploder: Option<Box<Exploder>>,
 }
 
 impl RowDecoder {
-    /// Reads the columns of `selected`; `full` is the schema before any projection, `inferred` says that keys outside
-    /// it are to be counted.
-    pub(crate) fn new(spec: &DecodeSpec, full: &TableSchema, selected: &TableSchema, inferred: bool) -> Self {
+    /// Reads the columns of `selected`; `full` is what there is before any projection, `inferred` says that keys
+    /// outside it are to be counted.
+    pub(crate) fn new(spec: &DecodeSpec, full: &Layout, selected: &TableSchema, inferred: bool) -> Self {
+        let (selected, exploder) = Exploder::split(full, selected, spec.batch_rows);
+        let own = full.elements.as_ref().map_or(full.schema.columns.len(), |elements| elements.first);
+        let inferred = full.elements.as_ref().map_or(inferred, |elements| elements.inferred);
         let mut root = Node::default();
-        for path in full.columns.iter().map(|c| &c.path).chain(selected.rest.iter().flat_map(|rest| &rest.declared)) {
+        let known = full.schema.columns.iter().take(own).map(|column| &column.path).chain(&full.aside);
+        for path in known.chain(selected.rest.iter().flat_map(|rest| &rest.declared)) {
             root.declare(path);
         }
         for (at, column) in selected.columns.iter().enumerate() {
@@ -41,21 +50,18 @@ impl RowDecoder {
                 root.watch(path, watch);
             }
         }
+        if let Some(exploder) = &exploder {
+            root.watch(&exploder.array().path, Watch::Elements);
+        }
         let undeclared = match (&selected.rest, inferred) {
             (Some(_), _) => Undeclared::Keep,
             // A rest column that is not selected was not asked for.
-            (None, true) if full.rest.is_none() => Undeclared::Count,
+            (None, true) if full.schema.rest.is_none() => Undeclared::Count,
             _ => Undeclared::Skip,
         };
-        let sink = Sink {
-            columns: Columns::new(selected, spec.batch_rows),
-            on_mismatch: selected.on_mismatch,
-            undeclared,
-            rest: String::new(),
-            duplicate_keys: Tally::default(),
-            undeclared_keys: Tally::default(),
-        };
-        Self { root, sink, stamp: 0, keep: Vec::new(), batches: Vec::new() }
+        let sink = Sink::new(Columns::new(&selected, spec.batch_rows), selected.on_mismatch, undeclared);
+        let exploder = exploder.map(Box::new);
+        Self { root, sink, stamp: 0, keep: Vec::new(), batches: Vec::new(), exploder }
     }
 
     /// Reads the array that is next; says how many records it has.
@@ -88,14 +94,25 @@ impl RowDecoder {
         self.stamp += 1;
         self.sink.rest.clear();
         let keep = self.sink.undeclared != Undeclared::Skip;
-        let mut walk = Walk { scanner, sink: &mut self.sink, watched: Watched::default(), stamp: self.stamp, place };
-        walk.value(&mut self.root, keep)?;
-        let watched = walk.watched;
+        let (watched, stamp) = (Watched::default(), self.stamp);
+        let mut walk = Walk { scanner, sink: &mut self.sink, watched, stamp, is_again: false, place };
+        let outcome = walk.value(&mut self.root, keep);
+        let mut watched = walk.watched;
+        if !self.sink.superseded.is_empty() || matches!(outcome, Err(Halt::Error(_))) {
+            let walked = Walked { scanner: scanner.again_at(start), place, keep };
+            (*scanner, watched) = walked.again(&mut self.root, &mut self.sink, &mut self.stamp, outcome)?;
+            self.drop_row();
+        } else {
+            outcome?;
+        }
         if let Some(error) = watched.error {
             return Err(Error::new(ErrorKind::Http, format!("{place}: the API says: {}", said(error))).into());
         }
         let Sink { columns, rest, .. } = &mut self.sink;
         columns.end_row(Some(rest.as_str()).filter(|text| !matches!(*text, "" | "{}")));
+        if let Some(exploder) = &mut self.exploder {
+            return exploder.record(&watched, place, columns);
+        }
         if !boundary.is_idle() {
             let record = scanner.since(start);
             let stays = boundary.observe(Observed { timestamp: watched.timestamp, identity: watched.identity, record });
@@ -105,6 +122,8 @@ impl RowDecoder {
             if !stays || !self.keep.is_empty() {
                 self.keep.push(stays);
             }
+        } else if !self.keep.is_empty() {
+            self.keep.push(true);
         }
         if self.sink.columns.is_full() {
             self.end_batch()?;
@@ -112,21 +131,39 @@ impl RowDecoder {
         Ok(())
     }
 
+    /// The row that was ended last is none. An exploder refers to rows itself.
+    #[cold]
+    fn drop_row(&mut self) {
+        if self.exploder.is_none() {
+            self.keep.resize(self.sink.columns.rows() - 1, true);
+            self.keep.push(false);
+        }
+    }
+
     /// Rows that are not in a finished batch.
     pub(crate) fn pending(&self) -> usize {
+        if let Some(exploder) = &self.exploder {
+            return usize::from(!exploder.has_rows());
+        }
         self.sink.columns.rows()
     }
 
-    /// The finished batches, without the rows that were dropped; the one at hand is not ended.
-    pub(crate) fn take_batches(&mut self, counts: &mut Counts) -> Vec<RecordBatch> {
-        self.sink.columns.report(counts);
-        counts.duplicate_keys.merge(std::mem::take(&mut self.sink.duplicate_keys));
-        counts.undeclared.merge(std::mem::take(&mut self.sink.undeclared_keys));
-        std::mem::take(&mut self.batches)
+    /// Puts the finished batches into a page, without the rows that were dropped; the one at hand is not ended.
+    pub(crate) fn take_rows(&mut self, page: &mut Page) {
+        self.sink.columns.report(&mut page.counts);
+        page.counts.duplicate_keys.merge(std::mem::take(&mut self.sink.duplicate_keys));
+        page.counts.undeclared.merge(std::mem::take(&mut self.sink.undeclared_keys));
+        page.batches = std::mem::take(&mut self.batches);
+        if let Some(exploder) = &mut self.exploder {
+            page.exploded = exploder.take(&mut page.counts);
+        }
     }
 
     /// Ends the batch at hand, if it has rows.
     pub(crate) fn end_batch(&mut self) -> Result<()> {
+        if let Some(exploder) = &mut self.exploder {
+            return exploder.end(&mut self.sink.columns);
+        }
         if self.sink.columns.rows() > 0 {
             let keep = std::mem::take(&mut self.keep);
             let batch = self.sink.columns.finish((!keep.is_empty()).then_some(keep))?;

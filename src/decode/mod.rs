@@ -7,9 +7,12 @@
 mod columns;
 mod decoder;
 mod envelope;
+mod explode;
+mod exploded;
 mod json;
 mod ndjson;
 mod record;
+mod repeated;
 mod scan;
 mod spec;
 mod value;
@@ -17,8 +20,10 @@ mod value;
 use arrow_array::RecordBatch;
 
 use crate::counts::Counts;
+use crate::error::Result;
 
 pub use decoder::Decoder;
+pub use exploded::Exploded;
 pub use ndjson::LineDecoder;
 pub use spec::DecodeSpec;
 
@@ -56,6 +61,8 @@ pub struct Envelope {
 pub struct Page {
     /// The rows, at most `batch-rows` each; none for an empty page.
     pub batches: Vec<RecordBatch>,
+    /// The rows of an exploded table, instead of `batches`.
+    pub exploded: Exploded,
     /// Raw records received (at `results-path`), before any drop.
     pub received: u64,
     /// A hash of the raw record array: two pages with the same records have the same (R15). 0 where it was not asked
@@ -71,7 +78,13 @@ pub struct Page {
 impl Page {
     /// The rows in its batches.
     pub fn rows(&self) -> usize {
-        self.batches.iter().map(RecordBatch::num_rows).sum()
+        self.batches.iter().map(RecordBatch::num_rows).sum::<usize>() + self.exploded.rows()
+    }
+
+    /// Takes the batches, one after the other.
+    pub fn take_batches(&mut self) -> impl Iterator<Item = Result<RecordBatch>> + Send + use<> {
+        let (batches, exploded) = (std::mem::take(&mut self.batches), std::mem::take(&mut self.exploded));
+        batches.into_iter().map(Ok).chain(exploded)
     }
 }
 

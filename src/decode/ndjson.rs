@@ -11,6 +11,7 @@ use super::spec::DecodeSpec;
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::Boundary;
 use crate::schema::TableSchema;
+use crate::schema::explode::Layout;
 
 /// While columns are to be inferred, lines are held back to this size.
 const HELD_MAX: usize = 8 << 20;
@@ -42,7 +43,7 @@ impl LineDecoder {
     ) -> Result<Self> {
         spec.line_error = spec.error.take();
         let setup = Setup::new(spec, select, schema.is_none());
-        let rows = schema.map(|schema| setup.rows(schema)).transpose()?;
+        let rows = schema.map(|schema| setup.rows(Layout::plain(schema))).transpose()?;
         let max_line = max_body_bytes;
         Ok(Self { setup, rows, buffer: Vec::new(), complete: 0, max_line, lines: 0, bytes: 0, received: 0 })
     }
@@ -87,9 +88,15 @@ impl LineDecoder {
 
     /// Ends the page at hand early, for a body that pauses.
     pub fn flush(&mut self) -> Result<Option<Page>> {
-        let Some(rows) = &mut self.rows else { return Ok(None) };
+        if self.received == 0 {
+            return Ok(None);
+        }
+        let Some(rows) = &mut self.rows else {
+            // Records without a row: an exploded table whose arrays were all empty.
+            return Ok(Some(Page { received: std::mem::take(&mut self.received), ..Page::default() }));
+        };
         rows.decoder.end_batch()?;
-        Ok((self.received > 0).then(|| page_of(rows, &mut self.received)))
+        Ok(Some(page_of(rows, &mut self.received)))
     }
 
     fn can_infer(&self) -> bool {
@@ -115,7 +122,7 @@ impl LineDecoder {
         if self.rows.is_none() {
             let records: Vec<&str> = text.split('\n').map(str::trim_ascii).filter(|line| !line.is_empty()).collect();
             if !records.is_empty() {
-                self.rows = Some(self.setup.inferred_rows(records)?);
+                self.rows = self.setup.inferred_rows(&records)?;
             }
         }
         let mut pages = Vec::new();
@@ -130,8 +137,11 @@ impl LineDecoder {
             if scanner.peek().is_none() {
                 continue;
             }
-            let Some(rows) = &mut self.rows else { continue };
             self.received += 1;
+            let Some(rows) = &mut self.rows else {
+                scanner.skip().and_then(|()| scanner.end()).map_err(|flaw| stopped(flaw.into(), line, &self.line()))?;
+                continue;
+            };
             rows.decoder
                 .record(&mut scanner, Place::Line(self.lines), boundary)
                 .and_then(|()| Ok(scanner.end()?))
@@ -143,6 +153,10 @@ impl LineDecoder {
         Ok(pages)
     }
 
+    fn line(&self) -> String {
+        format!("line {}", self.lines)
+    }
+
     fn too_long(&self, line: u64) -> Error {
         let said = format!("line {line} is longer than http.max-body-bytes ({} bytes)", self.max_line);
         Error::new(ErrorKind::Decode, said)
@@ -151,6 +165,6 @@ impl LineDecoder {
 
 fn page_of(rows: &mut Rows, received: &mut u64) -> Page {
     let mut page = Page { received: std::mem::take(received), ..Page::default() };
-    page.batches = rows.decoder.take_batches(&mut page.counts);
+    rows.decoder.take_rows(&mut page);
     page
 }

@@ -3,7 +3,7 @@
 //! The wanted paths are a trie. Each of its objects remembers which key followed which in the record before, so that
 //! a key is usually recognised by one comparison. Nothing is built for a field that nobody asked for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use jsonptr::Pointer;
@@ -63,6 +63,8 @@ pub(crate) enum Watch {
     Identity,
     /// `error-path`, where every record could be an error (a streamed body).
     Error,
+    /// The array whose elements are the rows.
+    Elements,
 }
 
 /// The watched values of one record, as raw JSON texts.
@@ -71,6 +73,9 @@ pub(crate) struct Watched<'a> {
     pub timestamp: Option<&'a str>,
     pub identity: Option<&'a str>,
     pub error: Option<&'a str>,
+    pub elements: Option<&'a str>,
+    /// What stands where an object on the way to the array should.
+    pub blocked: Option<&'a str>,
 }
 
 /// What happens to keys that no declared path goes through.
@@ -94,6 +99,29 @@ pub(crate) struct Sink {
     pub rest: String,
     pub duplicate_keys: Tally,
     pub undeclared_keys: Tally,
+    /// Where keys of the record at hand stand that stand again behind.
+    pub superseded: HashSet<usize>,
+}
+
+impl Sink {
+    pub(crate) fn new(columns: Columns, on_mismatch: OnMismatch, undeclared: Undeclared) -> Self {
+        let (duplicate_keys, undeclared_keys) = (Tally::default(), Tally::default());
+        let (rest, superseded) = (String::new(), HashSet::new());
+        Self { columns, on_mismatch, undeclared, rest, duplicate_keys, undeclared_keys, superseded }
+    }
+
+    /// An empty sink of the same columns.
+    pub(crate) fn spare(&self) -> Self {
+        Self::new(self.columns.spare(), self.on_mismatch, self.undeclared)
+    }
+
+    /// Takes back what `other` counted.
+    pub(crate) fn take_back(&mut self, other: &Self) {
+        self.columns.take_back(&other.columns);
+        self.duplicate_keys.take_back(&other.duplicate_keys);
+        self.undeclared_keys.take_back(&other.undeclared_keys);
+        self.superseded.clear();
+    }
 }
 
 /// A place in a record that wanted paths go to or through.
@@ -109,8 +137,9 @@ pub(crate) struct Node {
     declared: bool,
     /// Whether one of them ends here: then nothing inside is undeclared.
     whole: bool,
-    /// The record in which it was last seen.
+    /// The record in which it was last seen, and where its key stands there.
     stamp: u64,
+    key_at: usize,
 }
 
 impl Node {
@@ -155,6 +184,10 @@ impl Node {
             }
         }
         &mut self.children[at]
+    }
+
+    fn leads_to_elements(&self) -> bool {
+        self.children.iter().any(|child| child.watch.contains(&Watch::Elements) || child.leads_to_elements())
     }
 
     fn each_column_below(&self, visit: &mut impl FnMut(usize) -> Result<(), Error>) -> Result<(), Error> {
@@ -268,6 +301,8 @@ pub(crate) struct Walk<'w, 'a> {
     pub sink: &'w mut Sink,
     pub watched: Watched<'a>,
     pub stamp: u64,
+    /// Whether superseded keys are known and left out.
+    pub is_again: bool,
     pub place: Place,
 }
 
@@ -310,6 +345,9 @@ impl<'a> Walk<'_, 'a> {
                             self.mismatch(column, token.raw)
                         }
                     })?;
+                    if node.leads_to_elements() {
+                        self.watched.blocked = Some(token.raw);
+                    }
                     self.keep_raw(start, keep && !node.whole);
                 }
                 token.kind
@@ -340,12 +378,16 @@ impl<'a> Walk<'_, 'a> {
             is_first = false;
             match child.and_then(|at| node.children.get_mut(at)) {
                 Some(child) if child.stamp == self.stamp => {
-                    let (key, place) = (self.scanner.again_at(end).since(start), self.place);
-                    self.sink.duplicate_keys.add(|| format!("key `{}` in {place}", key.trim_matches('"')));
+                    let earlier = std::mem::replace(&mut child.key_at, start);
+                    if self.sink.superseded.insert(earlier) {
+                        let (key, place) = (self.scanner.again_at(end).since(start), self.place);
+                        self.sink.duplicate_keys.add(|| format!("key `{}` in {place}", key.trim_matches('"')));
+                    }
                     self.scanner.skip()?;
                 }
+                Some(_) if self.is_again && self.sink.superseded.contains(&start) => self.scanner.skip()?,
                 Some(child) => {
-                    child.stamp = self.stamp;
+                    (child.stamp, child.key_at) = (self.stamp, start);
                     if keep {
                         self.kept_member(child, start, end)?;
                     } else {
@@ -469,6 +511,7 @@ impl<'a> Walk<'_, 'a> {
             match watch {
                 Watch::Timestamp => self.watched.timestamp = Some(token.raw),
                 Watch::Identity => self.watched.identity = Some(token.raw),
+                Watch::Elements => self.watched.elements = Some(token.raw).filter(|_| token.kind != Kind::Null),
                 Watch::Error => self.watched.error = Some(token.raw).filter(|_| token.kind != Kind::Null),
             }
         }

@@ -3,6 +3,7 @@
 use jsonptr::PointerBuf;
 
 use crate::config::{CursorFrom, ModeConfig, SchemaConfig, Style, TableConfig};
+use crate::schema::{self, TableSchema};
 
 /// Built once per read.
 #[derive(Debug, Clone)]
@@ -35,6 +36,8 @@ pub struct DecodeSpec {
     pub batch_rows: usize,
     /// How columns are inferred, where they are.
     pub schema: SchemaConfig,
+    /// In an exploded table of a declared one: the record's own columns.
+    pub declared: Option<TableSchema>,
 }
 
 impl DecodeSpec {
@@ -69,7 +72,8 @@ impl DecodeSpec {
             paged: table.pagination.style != Style::None,
             hash_content: matches!(table.pagination.style, Style::Offset { .. } | Style::Page { .. }),
             batch_rows: table.schema.batch_rows.max(1),
-            schema: table.schema.clone(),
+            schema: SchemaConfig { explode: table.explode().cloned(), ..table.schema.clone() },
+            declared: table.array().and_then(|_| schema::declared(table)),
         }
     }
 }

@@ -43,7 +43,9 @@ fn spec(data: &str) -> DecodeSpec {
             on_mismatch: OnMismatch::Fail,
             rest_column: None,
             batch_rows: 1_000,
+            explode: None,
         },
+        declared: None,
     }
 }
 

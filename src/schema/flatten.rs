@@ -14,6 +14,8 @@ use crate::position::TimestampFormat;
 pub enum Field {
     /// A value of one type.
     Value(ColumnType, Option<TimestampFormat>),
+    /// An array and nothing else: JSON text, or the rows of an exploded table.
+    Array,
     /// An object of known members, in order.
     Object(Vec<(String, Self)>),
 }
@@ -41,13 +43,32 @@ pub fn columns(members: &[(String, Field)], depth: usize) -> Result<Vec<Column>>
     Ok(out)
 }
 
+/// The paths of the columns that hold arrays.
+pub(super) fn arrays(members: &[(String, Field)], depth: usize) -> Vec<PointerBuf> {
+    fn below(out: &mut Vec<PointerBuf>, parent: &PointerBuf, members: &[(String, Field)], depth: usize) {
+        for (key, field) in members {
+            let path = parent.with_trailing_token(key.as_str());
+            match field {
+                Field::Array => out.push(path),
+                Field::Object(inner) if depth > 0 => below(out, &path, inner, depth - 1),
+                Field::Object(_) | Field::Value(..) => {}
+            }
+        }
+    }
+    let mut out = Vec::new();
+    below(&mut out, &PointerBuf::new(), members, depth);
+    out
+}
+
 fn add(out: &mut Vec<Column>, prefix: &str, parent: &PointerBuf, members: &[(String, Field)], depth: usize) {
     for (key, field) in members {
         let name = if parent.is_root() { key.clone() } else { format!("{prefix}_{key}") };
         let path = parent.with_trailing_token(key.as_str());
         match field {
             Field::Object(inner) if depth > 0 && !inner.is_empty() => add(out, &name, &path, inner, depth - 1),
-            Field::Object(_) => out.push(Column { name, path, data_type: ColumnType::Json, format: None }),
+            Field::Object(_) | Field::Array => {
+                out.push(Column { name, path, data_type: ColumnType::Json, format: None });
+            }
             Field::Value(data_type, format) => {
                 out.push(Column { name, path, data_type: *data_type, format: format.clone() });
             }

@@ -9,16 +9,17 @@
 //! | integers beyond that, of at most 38 digits | `decimal(38,0)` |
 //! | longer integers | `string` |
 //! | fractions, with or without integers that a float holds | `float64` |
-//! | fractions and an integer beyond 2^53, or a number beyond a float | `json`: the digits stay as they are |
+//! | fractions and an integer beyond 2^53, or a number that no float holds with all its digits | `json`: they stay |
 //! | booleans | `boolean` |
-//! | strings, also those that look like numbers or instants | `string` |
+//! | strings, also those that look like numbers or instants | `string`; `json` with half a character among them |
 //! | objects | their members, to `flatten-depth` levels; then `json` |
 //! | arrays, objects without members, a mixture of any of these | `json` |
 //!
 //! Columns stand in the order in which their fields first appear, nested ones where their parent stood. A key that
-//! stands twice in a record counts the first time, as it does when rows are read.
+//! stands twice in a record counts the last time, as it does when rows are read. The table does not depend on the order
+//! of the records.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -32,21 +33,38 @@ use crate::error::{Error, ErrorKind, Result};
 /// The most columns that are inferred (R26): a batch takes memory for each of them in each row.
 const COLUMNS_MAX: usize = 2_000;
 
+/// Levels that are looked into, whatever the setting: as deep as records are read.
+const DEPTH_MAX: usize = 128;
+
 /// The schema of these records, each one a JSON text. Records that are no objects say nothing.
 pub fn infer<'a>(records: impl IntoIterator<Item = &'a str>, config: &SchemaConfig) -> Result<TableSchema> {
+    of_fields(&fields(records, config), config)
+}
+
+/// The fields of these records, in order of appearance.
+pub(super) fn fields<'a>(records: impl IntoIterator<Item = &'a str>, config: &SchemaConfig) -> Vec<(String, Field)> {
     let mut shape = Shape::default();
     for record in records {
-        shape.observe(record, config.flatten_depth.saturating_add(1));
+        shape.observe(record, config.flatten_depth.min(DEPTH_MAX) + 1);
     }
-    let columns = flatten::columns(&shape.into_members(), config.flatten_depth)?;
-    if columns.len() > COLUMNS_MAX {
-        let said = format!(
-            "the records have {} fields, more than {COLUMNS_MAX}: their keys are data, not columns; declare columns, \
-             flatten less (schema.flatten-depth) or use schema.mode = variant",
-            columns.len()
-        );
-        return Err(Error::new(ErrorKind::Schema, said));
+    shape.into_members()
+}
+
+/// What all these values are together; `None` where there are none.
+pub(super) fn values<'a>(values: impl IntoIterator<Item = &'a str>, config: &SchemaConfig) -> Option<Field> {
+    let mut all = Shape::default();
+    let mut any = false;
+    for value in values {
+        any = true;
+        all.observe(value, config.flatten_depth.min(DEPTH_MAX) + 1);
     }
+    any.then(|| all.into_field())
+}
+
+/// The schema of these fields.
+pub(super) fn of_fields(fields: &[(String, Field)], config: &SchemaConfig) -> Result<TableSchema> {
+    let columns = flatten::columns(fields, config.flatten_depth)?;
+    limited(columns.len())?;
     let rest = config.rest_column.as_ref().map(|name| RestColumn {
         name: name.clone(),
         declared: columns.iter().map(|column| column.path.clone()).collect(),
@@ -56,6 +74,18 @@ pub fn infer<'a>(records: impl IntoIterator<Item = &'a str>, config: &SchemaConf
         return Err(Error::new(ErrorKind::Schema, said));
     }
     Ok(TableSchema { columns, rest, on_mismatch: config.on_mismatch })
+}
+
+/// Refuses more columns than can be meant.
+pub(super) fn limited(columns: usize) -> Result<()> {
+    if columns <= COLUMNS_MAX {
+        return Ok(());
+    }
+    let said = format!(
+        "the records have {columns} fields, more than {COLUMNS_MAX}: their keys are data, not columns; declare columns, \
+         flatten less (schema.flatten-depth) or use schema.mode = variant"
+    );
+    Err(Error::new(ErrorKind::Schema, said))
 }
 
 /// What was seen at one place of the records.
@@ -68,7 +98,8 @@ struct Shape {
     boolean: bool,
     text: bool,
     object: bool,
-    /// An array, an object that is not looked into, or a number that no number type holds with the others.
+    array: bool,
+    /// An object that is not looked into, or a value that no other type holds as it is.
     json: bool,
     members: Vec<(String, Self)>,
     index: HashMap<String, usize>,
@@ -86,9 +117,13 @@ enum Width {
 impl Shape {
     fn observe(&mut self, raw: &str, levels: usize) {
         match raw.as_bytes().first() {
-            Some(b'"') => self.text = true,
+            Some(b'"') => {
+                self.text = true;
+                // Half a character is no text.
+                self.json |= raw.contains("\\u") && serde_json::from_str::<String>(raw).is_err();
+            }
             Some(b't' | b'f') => self.boolean = true,
-            Some(b'[') => self.json = true,
+            Some(b'[') => self.array = true,
             Some(b'{') if levels == 0 => self.json = true,
             Some(b'{') => {
                 self.object = true;
@@ -96,23 +131,24 @@ impl Shape {
                     self.json = true;
                     return;
                 };
-                let mut seen = HashSet::new();
+                let mut last: HashMap<usize, &RawValue> = HashMap::new();
                 for (key, value) in members {
                     let next = self.members.len();
                     let at = *self.index.entry(key.clone()).or_insert(next);
                     if at == next {
                         self.members.push((key, Self::default()));
                     }
-                    if seen.insert(at)
-                        && let Some((_, shape)) = self.members.get_mut(at)
-                    {
+                    last.insert(at, value);
+                }
+                for (at, value) in last {
+                    if let Some((_, shape)) = self.members.get_mut(at) {
                         shape.observe(value.get(), levels - 1);
                     }
                 }
             }
             Some(b'-' | b'0'..=b'9') if raw.contains(['.', 'e', 'E']) => {
                 self.fraction = true;
-                self.json |= !raw.parse::<f64>().is_ok_and(f64::is_finite);
+                self.json |= !fits_float(raw);
             }
             Some(b'-' | b'0'..=b'9') => self.integer = self.integer.max(Some(width(raw))),
             _ => {}
@@ -125,10 +161,11 @@ impl Shape {
 
     fn into_field(self) -> Field {
         let number = self.integer.is_some() || self.fraction;
-        let kinds = [number, self.boolean, self.text, self.object].into_iter().filter(|seen| *seen).count();
+        let kinds = [number, self.boolean, self.text, self.object, self.array].into_iter().filter(|seen| *seen).count();
         let data_type = match (self.json, kinds) {
             (false, 0) => ColumnType::String,
             (false, 1) if self.object => return Field::Object(self.into_members()),
+            (false, 1) if self.array => return Field::Array,
             (false, 1) if self.boolean => ColumnType::Boolean,
             (false, 1) if self.text => ColumnType::String,
             (false, 1) => match (self.integer, self.fraction) {
@@ -153,8 +190,20 @@ fn width(digits: &str) -> Width {
     }
 }
 
+/// Whether a float holds a fraction digit for digit, as reading it will find.
+fn fits_float(raw: &str) -> bool {
+    let digits = raw.split(['e', 'E']).next().unwrap_or_default();
+    let digits: String = digits.chars().filter(char::is_ascii_digit).collect();
+    let digits = digits.trim_matches('0').len();
+    raw.parse::<f64>().is_ok_and(|value| match value {
+        _ if !value.is_finite() => false,
+        0.0 => digits == 0,
+        _ => digits <= 15 || (digits <= 17 && value.abs() < 9_007_199_254_740_992.0),
+    })
+}
+
 /// The members of an object in order, repeated keys included.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
+pub(super) struct Members<'a>(pub(super) Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -190,6 +239,7 @@ mod tests {
             on_mismatch: OnMismatch::Fail,
             rest_column: None,
             batch_rows: 10,
+            explode: None,
         }
     }
 
@@ -208,6 +258,7 @@ mod tests {
             on_mismatch: OnMismatch::Fail,
             rest_column: None,
             batch_rows: 8192,
+            explode: None,
         };
         let error = infer([record.as_str()], &config).unwrap_err();
         assert!(error.kind() == ErrorKind::Schema && error.to_string().contains("variant"), "{error}");

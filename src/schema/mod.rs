@@ -1,5 +1,6 @@
 //! What a table looks like: an Arrow schema and a JSON pointer per column.
 
+pub mod explode;
 pub mod flatten;
 pub mod infer;
 
@@ -83,7 +84,14 @@ impl TableSchema {
 pub const VARIANT_COLUMN: &str = "value";
 
 /// The schema of a table whose columns are known before its first page; `None` where they are inferred from it.
+///
+/// What the elements of an array are is always inferred.
 pub fn for_table(table: &TableConfig) -> Option<TableSchema> {
+    if table.array().is_some() { None } else { declared(table) }
+}
+
+/// The columns of a table's records, where they are not inferred.
+pub fn declared(table: &TableConfig) -> Option<TableSchema> {
     let (columns, rest) = match table.schema.mode {
         SchemaMode::Infer => return None,
         SchemaMode::Variant => {
