@@ -2,16 +2,25 @@
 //!
 //! A body is read in one pass: the envelope is walked, and where the record array stands the records go value by
 //! value from their own text into Arrow builders. See [`Decoder`] for whole documents and
-//! [`LineDecoder`] for streamed lines.
+//! [`StreamDecoder`] for streamed records.
 
+mod cell;
 mod columns;
+mod csv;
+mod csv_frame;
+mod csv_row;
 mod decoder;
 mod envelope;
 mod json;
 mod ndjson;
 mod record;
+mod records;
 mod scan;
 mod spec;
+mod sse;
+mod sse_frame;
+mod stream;
+mod utf8;
 mod value;
 
 use arrow_array::RecordBatch;
@@ -19,8 +28,8 @@ use arrow_array::RecordBatch;
 use crate::counts::Counts;
 
 pub use decoder::Decoder;
-pub use ndjson::LineDecoder;
 pub use spec::DecodeSpec;
+pub use stream::StreamDecoder;
 
 /// A scalar of the envelope, as the paginator reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

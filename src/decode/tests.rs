@@ -9,6 +9,7 @@ use jsonptr::PointerBuf;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::ndjson::LineDecoder;
 use super::*;
 use crate::config::{
     CheckpointConfig, ColumnConfig, ColumnType, CursorFrom, CursorTo, DeclaredEnd, Future, Method, ModeConfig,

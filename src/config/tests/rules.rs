@@ -81,8 +81,6 @@ fn what_is_built_later_is_refused_by_name() {
         ("openapi = \"spec.json\"", "", "openapi"),
         ("schema { array-handling = both }", "", "schema.array-handling"),
         ("schema { explode-outer = true }", "", "schema.explode-outer"),
-        ("http { response-format = sse }", "", "http.response-format"),
-        ("http { response-format = csv }", "", "http.response-format"),
         (
             "",
             "pagination { style = offset }, partition { type = offset, size = 10, count = 2 }",
