@@ -1,5 +1,7 @@
 //! What whole pages become: R14, R16, R24 and R26 through the front door.
 
+mod streamed;
+
 use std::fmt::Write as _;
 
 use arrow_array::RecordBatch;
