@@ -9,9 +9,9 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::config::{Auth, CheckpointConfig, Future, ModeConfig, ResponseFormat, SourceConfig, Style, TableConfig};
+use crate::config::{Auth, CheckpointConfig, Future, ModeConfig, SourceConfig, Style, TableConfig};
 use crate::counts::{Counts, Meter, Tally};
-use crate::decode::{DecodeSpec, Decoder, LineDecoder, Page, Scalar};
+use crate::decode::{DecodeSpec, Decoder, Page, Scalar, StreamDecoder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{Attempts, Client, Response};
 use crate::paginate::{Answer, Step, Walk};
@@ -148,6 +148,8 @@ struct Reader {
     token: Scalar,
     /// Worth saying: an end that no document declared.
     empty_end: Option<String>,
+    /// What streamed bodies had to say.
+    said: Vec<String>,
     counts: Counts,
     meter: Arc<Meter>,
 }
@@ -156,8 +158,8 @@ struct Reader {
 enum Bodies {
     /// One document a page.
     Whole(Decoder),
-    /// One record a line, as they come.
-    Lines(LineDecoder),
+    /// Records as they come.
+    Streamed(StreamDecoder),
 }
 
 /// A page and the answer it stood in.
@@ -204,6 +206,7 @@ impl Reader {
             boundary: Boundary::new(policy, partition.seen.clone()),
             token: Scalar::Absent,
             empty_end: None,
+            said: Vec::new(),
             counts: Counts::default(),
             table: table.clone(),
             partition: partition.clone(),
@@ -229,7 +232,7 @@ impl Reader {
         loop {
             let passed = match self.bodies {
                 Bodies::Whole(_) => Some(self.page(&mut sent).await?),
-                Bodies::Lines(_) => self.lines(events).await?,
+                Bodies::Streamed(_) => self.streamed(events).await?,
             };
             let Some(Passed { response, mut page }) = passed else { return Ok(false) };
             let batches = page.take_batches();
@@ -278,7 +281,7 @@ impl Reader {
     }
 
     /// A streamed body: rows are handed on as they come; asked again only before the first of them left (R19).
-    async fn lines(&mut self, events: &mpsc::Sender<Result<Event>>) -> Result<Option<Passed>> {
+    async fn streamed(&mut self, events: &mpsc::Sender<Result<Event>>) -> Result<Option<Passed>> {
         let mut attempts = self.client.attempts();
         let fresh = self.boundary.clone();
         loop {
@@ -308,6 +311,7 @@ impl Reader {
                 content.write(bytes);
             }
             for mut page in self.bodies.feed(chunk.as_deref(), &mut self.boundary)? {
+                self.said.append(&mut page.counts.warnings);
                 *handed_on |= page.rows() > 0;
                 Meter::add(&self.meter.rows, page.received);
                 whole.received += page.received;
@@ -415,7 +419,7 @@ impl Reader {
         self.counts.without_position = Tally { count, first };
         self.counts.in_future = self.boundary.in_future();
         self.counts.duplicates_dropped = self.boundary.duplicates_dropped();
-        self.counts.warnings = self.walk.warnings().iter().chain(&self.empty_end).cloned().collect();
+        self.counts.warnings = self.walk.warnings().iter().chain(&self.empty_end).chain(&self.said).cloned().collect();
         self.meter.keep(self.counts.clone());
     }
 
@@ -443,16 +447,17 @@ impl Bodies {
     fn new(config: &SourceConfig, table: &TableConfig, partition: &Partition) -> Result<Self> {
         let (spec, schema) = (DecodeSpec::for_table(table), crate::schema::for_table(table));
         let select = partition.select.clone();
-        Ok(match config.http.response_format {
-            ResponseFormat::Json => Self::Whole(Decoder::new(spec, schema, select)?),
-            ResponseFormat::Ndjson => Self::Lines(LineDecoder::new(spec, schema, select, config.http.max_body_bytes)?),
+        let (format, max) = (config.http.response_format, config.http.max_body_bytes);
+        Ok(match StreamDecoder::new(format, spec.clone(), schema.clone(), select.clone(), max)? {
+            Some(decoder) => Self::Streamed(decoder),
+            None => Self::Whole(Decoder::new(spec, schema, select)?),
         })
     }
 
     /// A streamed body begins.
     fn begin(&mut self) -> Result<()> {
         match self {
-            Self::Lines(decoder) => decoder.begin(),
+            Self::Streamed(decoder) => decoder.begin(),
             Self::Whole(_) => Ok(()),
         }
     }
@@ -460,8 +465,8 @@ impl Bodies {
     /// Takes bytes of a streamed body, or its end.
     fn feed(&mut self, chunk: Option<&[u8]>, boundary: &mut Boundary) -> Result<Vec<Page>> {
         match (self, chunk) {
-            (Self::Lines(decoder), Some(bytes)) => decoder.push(bytes, boundary),
-            (Self::Lines(decoder), None) => decoder.finish(boundary),
+            (Self::Streamed(decoder), Some(bytes)) => decoder.push(bytes, boundary),
+            (Self::Streamed(decoder), None) => decoder.finish(boundary),
             (Self::Whole(_), _) => Ok(Vec::new()),
         }
     }

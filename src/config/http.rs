@@ -7,7 +7,7 @@ use super::{
 };
 use crate::secret::{Secret, names_a_secret};
 
-/// `http.response-format` as written; two of them are built later.
+/// `http.response-format` as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Json,
@@ -67,10 +67,8 @@ pub(super) fn read(section: &Section<'_>) -> Option<HttpConfig> {
     let response_format = match format? {
         Format::Json => ResponseFormat::Json,
         Format::Ndjson => ResponseFormat::Ndjson,
-        later => {
-            section.report().unsupported(&section.key("response-format"), Some(later.name()));
-            return None;
-        }
+        Format::Sse => ResponseFormat::Sse,
+        Format::Csv => ResponseFormat::Csv,
     };
     Some(HttpConfig {
         timeout: timeout?,

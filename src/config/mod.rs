@@ -172,6 +172,10 @@ pub enum ResponseFormat {
     Json,
     /// One JSON record a line, streamed.
     Ndjson,
+    /// One JSON record an event of an event stream.
+    Sse,
+    /// A header row and records of cells, streamed.
+    Csv,
 }
 
 /// `http.follow-redirects`.

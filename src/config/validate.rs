@@ -5,7 +5,7 @@ use super::http::Format;
 use super::later::{PartitionKind, Splitting};
 use super::pagination::{Paging, StyleName};
 use super::section::{Report, Section};
-use super::{Auth, Filter, FixedHeader, TableConfig};
+use super::{Auth, Filter, FixedHeader, TableConfig, keys};
 use crate::position::Mode;
 use url::Url;
 
@@ -48,6 +48,7 @@ pub(super) fn check(facts: &Facts<'_>) {
     checkpoint_beside(facts);
     position_that_cannot_be_saved(facts);
     streamed_body(facts);
+    flat_records(facts);
 }
 
 /// One position cannot describe several partitions, nor several parents.
@@ -115,6 +116,28 @@ fn streamed_body(facts: &Facts<'_>) {
         say(&facts.saving.section, "token-path");
     }
     say(facts.table, "data-path");
+}
+
+/// The cells of a CSV record have names, and nothing inside them.
+fn flat_records(facts: &Facts<'_>) {
+    if facts.format != Some(Format::Csv) {
+        return;
+    }
+    let check = |section: &Section<'_>, key: &str| {
+        let path = if section.sets(key) { section.pointer(key) } else { None };
+        if let Some(path) = path.filter(|path| path.count() != 1) {
+            section
+                .problem(key, format!("expected /name, the name of a CSV column, not {path:?}: cells are not nested"));
+        }
+    };
+    for (_, column) in facts.table.blocks("columns", keys::COLUMN) {
+        check(&column, "path");
+    }
+    check(facts.table, "error-path");
+    if facts.saving.enabled {
+        check(&facts.saving.section, "timestamp-path");
+        check(&facts.saving.section, "dedup-key");
+    }
 }
 
 /// Any two writers of one query parameter; the later one in the list is the one to change.

@@ -273,6 +273,7 @@ impl Columns {
     pub(crate) fn spare(&self) -> Self {
         let list = self.list.iter().map(|column| Column {
             name: column.name.clone(),
+            is_rfc3339: column.is_rfc3339,
             format: column.format.clone(),
             builder: Builder::new(column.data_type, (0, 0)),
             data_type: column.data_type,

@@ -2,9 +2,13 @@
 //!
 //! A body is read in one pass: the envelope is walked, and where the record array stands the records go value by
 //! value from their own text into Arrow builders. See [`Decoder`] for whole documents and
-//! [`LineDecoder`] for streamed lines.
+//! [`StreamDecoder`] for streamed records.
 
+mod cell;
 mod columns;
+mod csv;
+mod csv_frame;
+mod csv_row;
 mod decoder;
 mod envelope;
 mod explode;
@@ -12,9 +16,14 @@ mod exploded;
 mod json;
 mod ndjson;
 mod record;
+mod records;
 mod repeated;
 mod scan;
 mod spec;
+mod sse;
+mod sse_frame;
+mod stream;
+mod utf8;
 mod value;
 
 use arrow_array::RecordBatch;
@@ -24,8 +33,8 @@ use crate::error::Result;
 
 pub use decoder::Decoder;
 pub use exploded::Exploded;
-pub use ndjson::LineDecoder;
 pub use spec::DecodeSpec;
+pub use stream::StreamDecoder;
 
 /// A scalar of the envelope, as the paginator reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

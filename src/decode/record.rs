@@ -43,6 +43,8 @@ pub(crate) enum Place {
     Record(u64),
     /// The n-th line of the body.
     Line(u64),
+    /// The event that begins at the n-th line of the body.
+    Event(u64),
 }
 
 impl fmt::Display for Place {
@@ -50,6 +52,7 @@ impl fmt::Display for Place {
         match self {
             Self::Record(n) => write!(f, "record {n}"),
             Self::Line(n) => write!(f, "line {n}"),
+            Self::Event(n) => write!(f, "the event at line {n}"),
         }
     }
 }
@@ -523,15 +526,19 @@ impl<'a> Walk<'_, 'a> {
         if self.sink.on_mismatch == OnMismatch::Null {
             return Ok(());
         }
-        let (name, data_type) = self.sink.columns.describe(column);
-        let said = format!(
-            "{}, column `{name}`: {} is not {data_type}; declare another type, or set schema.on-mismatch = null to \
-             read such values as NULL",
-            self.place,
-            cut(raw, 120)
-        );
-        Err(Error::new(ErrorKind::Decode, said))
+        Err(misfit(&self.sink.columns, column, raw, self.place))
     }
+}
+
+/// The error of a value that does not fit its column.
+pub(super) fn misfit(columns: &Columns, column: usize, raw: &str, place: Place) -> Error {
+    let (name, data_type) = columns.describe(column);
+    let said = format!(
+        "{place}, column `{name}`: {} is not {data_type}; declare another type, or set schema.on-mismatch = null to \
+         read such values as NULL",
+        cut(raw, 120)
+    );
+    Error::new(ErrorKind::Decode, said)
 }
 
 /// The first `max` characters of a text, on one line.

@@ -1,5 +1,7 @@
 //! What whole pages become: R14, R16, R24 and R26 through the front door.
 
+mod streamed;
+
 use std::fmt::Write as _;
 
 use arrow_array::RecordBatch;
@@ -9,6 +11,7 @@ use jsonptr::PointerBuf;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::ndjson::LineDecoder;
 use super::*;
 use crate::config::{
     CheckpointConfig, ColumnConfig, ColumnType, CursorFrom, CursorTo, DeclaredEnd, Future, Method, ModeConfig,

@@ -252,6 +252,8 @@ impl Client {
         let accept = match self.shared.http.response_format {
             ResponseFormat::Json => "application/json, application/*+json;q=0.9, */*;q=0.5",
             ResponseFormat::Ndjson => "application/x-ndjson, application/jsonl;q=0.9, */*;q=0.5",
+            ResponseFormat::Sse => "text/event-stream, */*;q=0.5",
+            ResponseFormat::Csv => "text/csv, */*;q=0.5",
         };
         let encodings = if self.shared.http.compression { "gzip, deflate, br, zstd" } else { "identity" };
         let mut headers = HeaderMap::new();
