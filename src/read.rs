@@ -13,7 +13,7 @@ use crate::config::{Auth, CheckpointConfig, Future, ModeConfig, SourceConfig, St
 use crate::counts::{Counts, Meter, Tally};
 use crate::decode::{DecodeSpec, Decoder, Page, Scalar, StreamDecoder};
 use crate::error::{Error, ErrorKind, Result};
-use crate::fetch::{Attempts, Client, Response};
+use crate::fetch::{Arrived, Attempts, Client, Large, Response};
 use crate::paginate::{Answer, Step, Walk};
 use crate::plan::request::{RequestTemplate, without_param, without_user};
 use crate::plan::{Partition, Request};
@@ -166,10 +166,15 @@ enum Bodies {
 struct Passed {
     response: Response,
     page: Page,
+    /// The answer had no body at all, though its status promises one.
+    is_blank: bool,
 }
 
+/// A page beyond this size is not held: its records are read as it comes in (R26).
+const HELD: u64 = 8 << 20;
+
 /// Requests on their way, the current one first.
-type Sent = VecDeque<(Request, Running<Result<Response>>)>;
+type Sent = VecDeque<(Request, Running<Result<Arrived>>)>;
 
 impl Reader {
     fn new(
@@ -231,12 +236,12 @@ impl Reader {
         let mut sent = VecDeque::new();
         loop {
             let passed = match self.bodies {
-                Bodies::Whole(_) => Some(self.page(&mut sent).await?),
+                Bodies::Whole(_) => self.page(&mut sent, events).await?,
                 Bodies::Streamed(_) => self.streamed(events).await?,
             };
-            let Some(Passed { response, mut page }) = passed else { return Ok(false) };
+            let Some(Passed { response, mut page, is_blank }) = passed else { return Ok(false) };
             let batches = page.take_batches();
-            let step = self.pass(&response, page)?;
+            let step = self.pass(&response, page, is_blank)?;
             if step != Step::End && self.partition.limit.is_none() && matches!(self.bodies, Bodies::Whole(_)) {
                 self.send_ahead(&mut sent);
             }
@@ -249,18 +254,81 @@ impl Reader {
         }
     }
 
-    /// The page of the current request, whether it was sent ahead or not.
-    async fn page(&mut self, sent: &mut Sent) -> Result<Passed> {
+    /// The page of the current request, whether it was sent ahead or not. `None` where the consumer has enough.
+    async fn page(&mut self, sent: &mut Sent, events: &mpsc::Sender<Result<Event>>) -> Result<Option<Passed>> {
         self.send_ahead(sent);
-        let (Some((_, mut running)), Bodies::Whole(decoder)) = (sent.pop_front(), &mut self.bodies) else {
+        let Some((_, mut running)) = sent.pop_front() else {
             return Err(Error::new(ErrorKind::Bug, "no request is on its way"));
         };
-        let response = (&mut running.0)
+        let arrived = (&mut running.0)
             .await
             .unwrap_or_else(|e| Err(Error::new(ErrorKind::Bug, "a request task ended early").caused_by(e)))?;
+        match arrived {
+            Arrived::Whole(response) => self.whole(response).map(Some),
+            Arrived::Large(large) => self.large(large, events).await,
+        }
+    }
+
+    fn whole(&mut self, response: Response) -> Result<Passed> {
+        let Bodies::Whole(decoder) = &mut self.bodies else {
+            return Err(Error::new(ErrorKind::Bug, "a streamed body came as a page"));
+        };
         Meter::add(&self.meter.bytes, response.body.len() as u64);
         let page = decoder.page(response.status, &response.body, &mut self.boundary)?;
-        Ok(Passed { response, page })
+        Meter::add(&self.meter.rows, page.received);
+        let is_blank = response.status == 200 && response.body.is_empty();
+        Ok(Passed { response, page, is_blank })
+    }
+
+    /// A page that is too large to be held: its rows are handed on as they come; asked again only before the first of
+    /// them left (R19, R26).
+    async fn large(&mut self, mut large: Box<Large>, events: &mpsc::Sender<Result<Event>>) -> Result<Option<Passed>> {
+        let fresh = self.boundary.clone();
+        loop {
+            let mut handed_on = false;
+            match self.pieces(&mut large, &mut handed_on, events).await {
+                Err(error) if !handed_on => large.attempts.again(error).await?,
+                ended => return ended,
+            }
+            self.boundary = fresh.clone();
+            match self.client.arrive(self.walk.current(), large.attempts, HELD).await? {
+                Arrived::Whole(response) => return self.whole(response).map(Some),
+                Arrived::Large(again) => large = again,
+            }
+        }
+    }
+
+    /// One try at such a page.
+    async fn pieces(
+        &mut self,
+        large: &mut Large,
+        handed_on: &mut bool,
+        events: &mpsc::Sender<Result<Event>>,
+    ) -> Result<Option<Passed>> {
+        let response = large.response();
+        self.bodies.begin_page(&mut self.boundary)?;
+        // What a try counted that is given up counts for nothing.
+        let mut counts = Counts::default();
+        loop {
+            let chunk = large.chunk().await?;
+            Meter::add(&self.meter.bytes, chunk.as_ref().map_or(0, |bytes| bytes.len() as u64));
+            let (mut pages, last) = self.bodies.piece(chunk.as_deref(), response.status, &mut self.boundary)?;
+            for page in &mut pages {
+                Meter::add(&self.meter.rows, page.received);
+                counts.merge(std::mem::take(&mut page.counts));
+                *handed_on |= page.rows() > 0;
+                if *handed_on {
+                    self.counts.merge(std::mem::take(&mut counts));
+                }
+                if !self.hand_on(page.take_batches(), events).await? {
+                    return Ok(None);
+                }
+            }
+            if let Some(page) = last {
+                self.counts.merge(counts);
+                return Ok(Some(Passed { response, page, is_blank: false }));
+            }
+        }
     }
 
     /// Sends the current request and those that can be known before their turn; a walk that took another way
@@ -276,7 +344,9 @@ impl Reader {
             };
             let Some(request) = request else { return };
             let (client, asked) = (self.client.clone(), request.clone());
-            sent.push_back((request, Running(tokio::spawn(async move { client.page(&asked).await }))));
+            let attempts = client.attempts();
+            let arriving = async move { client.arrive(&asked, attempts, HELD).await };
+            sent.push_back((request, Running(tokio::spawn(arriving))));
         }
     }
 
@@ -328,15 +398,13 @@ impl Reader {
         // Two bodies with the same bytes are the same page (R15).
         whole.content = u128::from(content.finish()) | 1 << 64;
         let (status, headers, url) = (streamed.status, streamed.headers.clone(), streamed.url.clone());
-        Ok(Some(Passed { response: Response { status, headers, url, body: Bytes::new() }, page: whole }))
+        let response = Response { status, headers, url, body: Bytes::new() };
+        Ok(Some(Passed { response, page: whole, is_blank: false }))
     }
 
     /// Takes the page into the counts and asks the walk what comes next.
-    fn pass(&mut self, response: &Response, page: Page) -> Result<Step> {
+    fn pass(&mut self, response: &Response, page: Page, is_blank: bool) -> Result<Step> {
         Meter::add(&self.meter.pages, 1);
-        if matches!(self.bodies, Bodies::Whole(_)) {
-            Meter::add(&self.meter.rows, page.received);
-        }
         self.counts.merge(page.counts);
         self.token = page.envelope.token.clone();
         let answer = Answer {
@@ -349,8 +417,7 @@ impl Reader {
         let step = self.walk.advance(answer).map_err(|e| e.with("page", self.walk.pages()))?;
         self.meter.stand_at(&self.stands_at());
         let is_led = matches!(self.table.pagination.style, Style::Cursor { .. } | Style::NextUrl { .. });
-        let is_empty = matches!(self.bodies, Bodies::Whole(_)) && response.status == 200 && response.body.is_empty();
-        if step == Step::End && is_led && is_empty && self.walk.pages() > 1 {
+        if step == Step::End && is_led && is_blank && self.walk.pages() > 1 {
             self.empty_end = Some(format!("the walk ended at page {}, whose body was empty", self.walk.pages()));
         }
         Ok(step)
@@ -452,6 +519,28 @@ impl Bodies {
             Some(decoder) => Self::Streamed(decoder),
             None => Self::Whole(Decoder::new(spec, schema, select)?),
         })
+    }
+
+    /// A page begins that is too large to be held.
+    fn begin_page(&mut self, boundary: &mut Boundary) -> Result<()> {
+        match self {
+            Self::Whole(decoder) => decoder.begin_large(boundary),
+            Self::Streamed(_) => Ok(()),
+        }
+    }
+
+    /// Takes bytes of such a page, or its end, which yields the page itself.
+    fn piece(
+        &mut self,
+        chunk: Option<&[u8]>,
+        status: u16,
+        boundary: &mut Boundary,
+    ) -> Result<(Vec<Page>, Option<Page>)> {
+        match (self, chunk) {
+            (Self::Whole(decoder), Some(bytes)) => decoder.push_large(bytes, boundary).map(|pages| (pages, None)),
+            (Self::Whole(decoder), None) => decoder.finish_large(status, boundary).map(|page| (Vec::new(), Some(page))),
+            (Self::Streamed(_), _) => Err(Error::new(ErrorKind::Bug, "a streamed body came as a page")),
+        }
     }
 
     /// A streamed body begins.

@@ -266,12 +266,22 @@ impl BatchRun {
     async fn commit(&self, source: &Source, plan: &Plan, receipts: Vec<Receipt>, rows: u64) -> Result<Progress> {
         let checkpoints = source.checkpoints();
         let commit = plan.seal(receipts)?;
-        checkpoints.commit(&commit).await.map_err(|error| match (rows, &self.output.destination) {
-            (0, _) => error,
-            (_, Destination::Directory(_)) if error.kind() == ErrorKind::Conflict => {
-                error.with("written", "nothing: the files of this run were withdrawn")
+        checkpoints.commit(&commit).await.map_err(|error| {
+            let conflict = error.kind() == ErrorKind::Conflict;
+            match &self.output.destination {
+                _ if rows == 0 => error,
+                Destination::Directory(_) if conflict => {
+                    error.with("written", "nothing: the files of this run were withdrawn")
+                }
+                to if conflict => error.with("written", format!("{rows} rows to {to}; they will come again")),
+                to => error.with(
+                    "written",
+                    format!(
+                        "{rows} rows to {to}; it is not certain whether the position moved (restmark checkpoint show \
+                         tells): if not, they will come again"
+                    ),
+                ),
             }
-            (_, to) => error.with("written", format!("{rows} rows to {to}; they will come again (at least once)")),
         })?;
         let (before, after) = (plan.stored().cloned(), commit.position().cloned());
         let file = checkpoints.path(&self.table).unwrap_or_default();

@@ -392,6 +392,46 @@ fn r19_a_wrong_endpoint_fails_within_the_time_outs() {
     }
 }
 
+#[test]
+fn r17_a_store_that_redirects_gets_no_credential_to_another_host_and_is_no_first_run() {
+    let (api, foreign) = (api(), Api::new(vec![]));
+    let location = format!("{}/bucket/x/rows.checkpoint.json", foreign.base());
+    for status in [301, 302, 307, 308] {
+        let reply = Reply::text("").with_status(status).header("Location", &location);
+        let redirecting = Api::new(vec![Route::new("GET", "/bucket/x/rows.checkpoint.json", reply)]);
+        let block = format!(
+            "hadoop {{ \"fs.s3a.endpoint\" = \"{}\", \"fs.s3a.access.key\" = AKIDTEST, \
+             \"fs.s3a.secret.key\" = \"made-up-secret\", \"fs.s3a.session.token\" = \"made-up-token\" }}",
+            redirecting.base()
+        );
+        let output = place(&api, "s3a://bucket/x", &block).run(&["checkpoint", "show", "CONFIG", "rows"]).output();
+        refused(output, "s3a://bucket/x/rows.checkpoint.json", &[]);
+    }
+    assert!(foreign.asked().is_empty(), "nothing was asked elsewhere: {:?}", foreign.asked());
+}
+
+#[test]
+fn r06_a_directory_on_hdfs_in_place_of_the_file_is_no_first_run() {
+    let Some(cache) = Cache::with(&["hadoop"]) else { return };
+    let (cluster, api, dir) = (Hdfs::shared(&cache), api(), fresh());
+    cluster.shell(&["-mkdir", "-p", &format!("/{dir}/rows.checkpoint.json")]);
+    let path = format!("{}/{dir}", cluster.url());
+    refused(place(&api, &path, "").read("rows").output(), &path, &["is not a file"]);
+    assert!(api.asked().is_empty(), "nothing was asked of the API");
+}
+
+#[test]
+fn r08_a_claim_of_a_number_that_no_counting_reaches_blocks_nobody() {
+    let Some(cache) = Cache::with(&["hadoop"]) else { return };
+    let (cluster, api, dir) = (Hdfs::shared(&cache), api(), fresh());
+    let claim = format!("/{dir}/.rows.checkpoint.json.{}-ffffffffffffffff.claim", u64::MAX);
+    cluster.shell(&["-mkdir", "-p", &format!("/{dir}")]);
+    cluster.shell(&["-touchz", &claim]);
+    let place = place(&api, &format!("{}/{dir}", cluster.url()), "");
+    assert_eq!(place.read("rows").output().expect(0).ids(), [1, 2, 3]);
+    assert_eq!(place.read("rows").output().expect(0).ids(), [3]);
+}
+
 /// What S3 answers to credentials that have expired and to a clock that is off, from a server that always says so.
 #[test]
 fn r23_expired_credentials_and_a_clock_that_is_off_are_said_in_one_line() {

@@ -17,7 +17,8 @@ Examples:
 The position of a table moves only when everything that was read is written. After a failure the same rows come again.
 
 Exit codes: 0 done, 2 configuration or usage, 3 the API failed, 4 the data failed, 5 storage, destination or conflict, \
-70 a bug of ours, 130 interrupted. Whenever it is not 0, no position moved.";
+70 a bug of ours, 130 interrupted. Whenever it is not 0, no \
+position moved, unless the message says that it is not certain.";
 
 /// REST APIs as tables, with a mark of how far they were read that you can trust.
 #[derive(Debug, Parser)]
@@ -189,4 +190,11 @@ pub(super) enum CheckpointCommand {
     },
     /// Remove the stored position, readable or not: the next read is a first run
     Clear(TableArg),
+}
+
+impl CheckpointCommand {
+    /// Whether it changes what is stored.
+    pub(super) fn is_change(&self) -> bool {
+        !matches!(self, Self::Show(_))
+    }
 }

@@ -66,13 +66,19 @@ async fn run(command: Command, console: &mut Console) -> Result<Ended> {
     if let Command::Read(read) = command {
         return read::run(read, console, signals.next()).await;
     }
+    // A change by hand that was sent may have arrived: it is waited for, or nobody would know. Every store has its limit.
+    if let Command::Checkpoint(change) = &command
+        && change.is_change()
+    {
+        return look(command, console).await.map(|()| Ended::Well);
+    }
     tokio::select! {
         () = signals.next() => Ok(Ended::Interrupted),
         done = look(command, console) => done.map(|()| Ended::Well),
     }
 }
 
-/// Every command but `read`: they can be dropped anywhere.
+/// Every command but `read`: they can be dropped anywhere, but for changes of a checkpoint.
 async fn look(command: Command, console: &mut Console) -> Result<()> {
     match command {
         Command::Check(args) => check::run(&args.file.config, args.connect, console).await,

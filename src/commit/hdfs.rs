@@ -15,6 +15,7 @@
 //! claim is just a lower one.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -77,13 +78,25 @@ impl Claim {
         let rest = name.strip_prefix('.')?.strip_prefix(&file_name(table))?.strip_prefix('.')?;
         let (number, owner) = rest.strip_suffix(".claim")?.split_once('-')?;
         let claim = Self { number: number.parse().ok()?, owner: u64::from_str_radix(owner, 16).ok()? };
-        (claim.name(table) == name).then_some(claim)
+        // A number that no counting reaches is nobody's claim: nothing could stand above it.
+        (claim.number < u64::MAX / 2 && claim.name(table) == name).then_some(claim)
     }
+}
+
+/// How a claim ended.
+enum Contest {
+    Won,
+    Lost,
+    /// There was nothing to replace.
+    Needless,
 }
 
 /// What an HDFS call ended with.
 enum Failed {
-    Hdfs(HdfsError),
+    /// The NameNode, or the way to it: the client has tried again already.
+    Name(HdfsError),
+    /// A DataNode, or the way to it.
+    Data(HdfsError),
     Stopped(Stopped),
 }
 
@@ -95,35 +108,29 @@ impl From<Stopped> for Failed {
 
 impl From<HdfsError> for Failed {
     fn from(error: HdfsError) -> Self {
-        Self::Hdfs(error)
+        Self::Name(error)
     }
 }
 
 impl Failed {
     fn is_absent(&self) -> bool {
-        matches!(self, Self::Hdfs(e) if is_absent(e))
+        matches!(self, Self::Name(e) | Self::Data(e) if is_absent(e))
     }
 
-    /// Whether a DataNode or the way to it failed: another try gets other DataNodes. What the NameNode refuses stays.
+    /// Whether another try may get other DataNodes. What the NameNode refuses, a quota for one, stays.
     fn may_pass(&self) -> bool {
-        matches!(
-            self,
-            Self::Hdfs(
-                HdfsError::IOError(_)
-                    | HdfsError::DataTransferError(_)
-                    | HdfsError::ChecksumError
-                    | HdfsError::OperationFailed(_)
-                    | HdfsError::BlocksNotFound(_)
-                    | HdfsError::InternalError(_)
-            )
-        )
+        matches!(self, Self::Data(e) if !matches!(e, HdfsError::RPCError(..) | HdfsError::FatalRPCError(..)))
     }
 }
 
 fn is_absent(error: &HdfsError) -> bool {
     match error {
         HdfsError::FileNotFound(_) => true,
-        HdfsError::RPCError(class, _) => class == "java.io.FileNotFoundException",
+        // A directory is said to be no file by the same name.
+        HdfsError::RPCError(class, said) => {
+            class == "java.io.FileNotFoundException"
+                && !said.lines().next().is_some_and(|s| s.contains("is not a file"))
+        }
         _ => false,
     }
 }
@@ -140,7 +147,7 @@ impl HdfsStore {
     }
 
     /// Made inside the runtime: the client keeps tasks there.
-    async fn client(&self) -> Result<&Client> {
+    async fn client(&self) -> Result<&Client, HdfsError> {
         let made = self.client.get_or_try_init(|| async {
             let options = &self.options;
             // The properties are whole: the client would lay those of the process's own Hadoop files under them.
@@ -154,10 +161,7 @@ impl HdfsStore {
             }
             builder.build()
         });
-        made.await.map_err(|e| {
-            let said = format!("cannot use {}: {}", self.shown, cause::of_hdfs(&e));
-            Error::new(ErrorKind::Store, said)
-        })
+        made.await
     }
 
     fn path(&self, name: &str) -> String {
@@ -167,9 +171,14 @@ impl HdfsStore {
     async fn read(&self, table: &str) -> Result<Option<Vec<u8>>> {
         let mut tries = 0;
         loop {
-            let failed = match self.read_once(table).await? {
+            let failed = match self.read_once(table).await {
+                Ok(Some(bytes)) if bytes.len() as u64 > SIZE_MAX => {
+                    let file = self.describe(table);
+                    let said = format!("the checkpoint {file} cannot be used: it is too large to be one");
+                    return Err(Error::new(ErrorKind::Store, said));
+                }
                 Ok(bytes) => return Ok(bytes),
-                Err(e) => Failed::Hdfs(e),
+                Err(failed) => failed,
             };
             tries += 1;
             if tries == TRIES || !failed.may_pass() {
@@ -179,30 +188,25 @@ impl HdfsStore {
         }
     }
 
-    async fn read_once(&self, table: &str) -> Result<Result<Option<Vec<u8>>, HdfsError>> {
+    /// The file, or its first bytes where it is too large.
+    async fn read_once(&self, table: &str) -> Result<Option<Vec<u8>>, Failed> {
         let mut reader = match self.client().await?.read(&self.path(&file_name(table))).await {
-            Ok(reader) => reader,
-            Err(e) if is_absent(&e) => return Ok(Ok(None)),
-            Err(e) => return Ok(Err(e)),
+            Err(e) if is_absent(&e) => return Ok(None),
+            found => found?,
         };
-        let size = reader.file_length();
-        if size as u64 > SIZE_MAX {
-            let said = format!("the checkpoint {} cannot be used: it is too large to be one", self.describe(table));
-            return Err(Error::new(ErrorKind::Store, said));
-        }
+        let size = reader.file_length().min(usize::try_from(SIZE_MAX).unwrap_or(usize::MAX).saturating_add(1));
         if size == 0 {
-            return Ok(Ok(Some(Vec::new())));
+            return Ok(Some(Vec::new()));
         }
-        Ok(reader.read_bytes(size).await.map(|bytes| Some(bytes.to_vec())))
+        Ok(Some(reader.read_bytes(size).await.map_err(Failed::Data)?.to_vec()))
     }
 
     /// The claims of a table, in order. A directory that is not there holds none.
     async fn claims(&self, table: &str) -> Result<Vec<Claim>> {
-        let listed = match self.client().await?.list_status(&self.path(""), false).await {
+        let failed = |e: HdfsError| self.failed("cannot list the directory of the checkpoint", table, &e.into());
+        let listed = match self.client().await.map_err(failed)?.list_status(&self.path(""), false).await {
             Err(e) if is_absent(&e) => return Ok(Vec::new()),
-            listed => {
-                listed.map_err(|e| self.failed("cannot list the directory of the checkpoint", table, &e.into()))?
-            }
+            listed => listed.map_err(failed)?,
         };
         let name = |path: &str| path.rsplit('/').next().and_then(|name| Claim::parse(name, table));
         let mut claims: Vec<Claim> = listed.iter().filter(|s| !s.isdir).filter_map(|s| name(&s.path)).collect();
@@ -211,16 +215,21 @@ impl HdfsStore {
     }
 
     async fn commit_whole(&self, commit: &Commit, now: Instant) -> Result<()> {
-        let table = commit.table();
-        let bytes = match commit.judge(self.read(table).await?.as_deref(), now) {
-            Verdict::Done => return Ok(()),
-            Verdict::Conflict => return Err(commit.conflict(&self.describe(table))),
-            Verdict::Replace(bytes) => bytes,
-        };
+        let (table, place) = (commit.table(), self.describe(commit.table()));
+        let Some(bytes) = commit.ruled(self.read(table).await?.as_deref(), now, &place)? else { return Ok(()) };
         let Some(claim) = self.stage(table, Bytes::from(bytes)).await? else {
-            return Err(commit.conflict(&self.describe(table)));
+            return Err(commit.conflict(&place));
         };
-        let done = self.contend(commit, claim, now).await;
+        let is_base = |stands: Option<&[u8]>| commit.ruled(stands, now, &place).map(|bytes| bytes.is_some());
+        let done = match self.contend(table, claim, is_base).await {
+            Ok(Contest::Won | Contest::Needless) => Ok(()),
+            Ok(Contest::Lost) => Err(commit.conflict(&place)),
+            // The answer to the rename may be lost: what stands there now tells.
+            Err(e) => match self.read(table).await.map(|stands| commit.judge(stands.as_deref(), now)) {
+                Ok(Verdict::Done) => Ok(()),
+                _ => Err(e),
+            },
+        };
         if done.is_err() {
             // Nobody's any more; where it cannot be removed, the next commit does it.
             let _ = self.remove(table, claim).await;
@@ -238,7 +247,7 @@ impl HdfsStore {
                 return Ok(Some(claim));
             };
             let _ = self.remove(table, claim).await;
-            if matches!(&e, Failed::Hdfs(e) if is_fenced(e)) {
+            if matches!(&e, Failed::Name(e) | Failed::Data(e) if is_fenced(e)) {
                 return Ok(None);
             }
             tries += 1;
@@ -253,55 +262,58 @@ impl HdfsStore {
     ///
     /// The client mends a pipeline in which a DataNode has died when it closes a file, but not when it syncs one.
     async fn write(&self, path: &str, bytes: &Bytes, sync: bool) -> Result<(), Failed> {
-        let client = self.client().await.map_err(|e| HdfsError::InvalidArgument(e.to_string()))?;
+        let client = self.client().await?;
         let options = WriteOptions::default().block_size(BLOCK);
         let create = async { Ok::<_, Failed>(client.create(path, options).await?) };
         let mut file = self.effects.act(Effect::Create, create).await?;
         let (written, whole) = self.effects.write(bytes);
-        Box::pin(file.write_bytes(bytes.slice_ref(written))).await?;
+        if !written.is_empty() {
+            Box::pin(file.write_bytes(bytes.slice_ref(written))).await.map_err(Failed::Data)?;
+        }
         whole?;
         let make_durable = async {
-            if sync {
-                let late = |_| HdfsError::OperationFailed("the DataNodes did not sync in time".to_owned());
-                timeout(SYNC_LIMIT, Box::pin(file.hsync())).await.map_err(late)??;
+            if sync && !bytes.is_empty() {
+                let late =
+                    |_| Failed::Data(HdfsError::OperationFailed("the DataNodes did not sync in time".to_owned()));
+                timeout(SYNC_LIMIT, Box::pin(file.hsync())).await.map_err(late)?.map_err(Failed::Data)?;
             }
-            Ok::<_, Failed>(Box::pin(file.close()).await?)
+            Box::pin(file.close()).await.map_err(Failed::Data)
         };
         Box::pin(self.effects.act(Effect::Sync, make_durable)).await
     }
 
-    async fn contend(&self, commit: &Commit, own: Claim, now: Instant) -> Result<()> {
-        let table = commit.table();
-        let lost = || commit.conflict(&self.describe(table));
+    /// Fences lower claims and renames this one over the checkpoint, if `is_base` accepts what stands there.
+    async fn contend(
+        &self,
+        table: &str,
+        own: Claim,
+        is_base: impl Fn(Option<&[u8]>) -> Result<bool>,
+    ) -> Result<Contest> {
         let claims = self.claims(table).await?;
         if claims.iter().any(|claim| *claim > own) {
-            return Err(lost());
+            return Ok(Contest::Lost);
         }
         for lower in claims.into_iter().filter(|claim| *claim < own) {
             self.remove(table, lower)
                 .await
                 .map_err(|e| self.failed("cannot remove what another writer of the checkpoint left", table, &e))?;
         }
-        match commit.judge(self.read(table).await?.as_deref(), now) {
-            Verdict::Done => return Ok(()),
-            Verdict::Conflict => return Err(lost()),
-            Verdict::Replace(_) => {}
+        if !is_base(self.read(table).await?.as_deref())? {
+            return Ok(Contest::Needless);
         }
         let (from, to) = (self.path(&own.name(table)), self.path(&file_name(table)));
-        let client = self.client().await?;
-        let rename = async { Ok::<_, Failed>(client.rename(&from, &to, true).await?) };
-        let Err(e) = self.effects.act(Effect::Rename, rename).await else { return Ok(()) };
-        // The answer may be lost, or somebody came later and removed the claim: what stands there now tells.
-        match self.read(table).await.map(|bytes| commit.judge(bytes.as_deref(), now)) {
-            Ok(Verdict::Done) => Ok(()),
-            Ok(_) if e.is_absent() => Err(lost()),
-            _ => Err(self.failed("cannot write the checkpoint", table, &e)),
+        let rename = async { Ok::<_, Failed>(self.client().await?.rename(&from, &to, true).await?) };
+        match self.effects.act(Effect::Rename, rename).await {
+            Ok(()) => Ok(Contest::Won),
+            // Somebody came later and removed the claim; or this is the answer to a second try of the client.
+            Err(e) if e.is_absent() => Ok(Contest::Lost),
+            Err(e) => Err(self.failed("cannot write the checkpoint", table, &e)),
         }
     }
 
     /// Removes a claim; one that is gone already is removed.
     async fn remove(&self, table: &str, claim: Claim) -> Result<(), Failed> {
-        let client = self.client().await.map_err(|e| HdfsError::InvalidArgument(e.to_string()))?;
+        let client = self.client().await?;
         let path = self.path(&claim.name(table));
         let delete = async { Ok::<_, Failed>(client.delete(&path, false).await?) };
         match self.effects.act(Effect::Delete, delete).await {
@@ -310,23 +322,42 @@ impl HdfsStore {
         }
     }
 
+    /// Clearing is a commit of nothing: an empty claim takes the checkpoint's name, so that no commit under way puts the
+    /// file back, and then goes.
     async fn clear_whole(&self, table: &str) -> Result<bool> {
-        // A commit that is under way loses its claim, and does not put the file back.
-        for claim in self.claims(table).await? {
-            let removed = self.remove(table, claim).await;
-            removed.map_err(|e| self.failed("cannot remove what a writer of the checkpoint left", table, &e))?;
+        let busy = || {
+            Error::new(ErrorKind::Conflict, "a run is committing this checkpoint now; try again")
+                .with("file", self.describe(table))
+        };
+        if self.read(table).await?.is_none() && self.claims(table).await?.is_empty() {
+            return Ok(false);
         }
-        let (client, path) = (self.client().await?, self.path(&file_name(table)));
-        let delete = async { Ok::<_, Failed>(client.delete(&path, false).await?) };
+        let claim = self.stage(table, Bytes::new()).await?.ok_or_else(busy)?;
+        let was = AtomicBool::new(true);
+        let is_base = |stands: Option<&[u8]>| {
+            was.store(stands.is_some(), Ordering::Relaxed);
+            Ok(stands.is_some())
+        };
+        let contest = self.contend(table, claim, is_base).await;
+        if !matches!(contest, Ok(Contest::Won)) {
+            let _ = self.remove(table, claim).await;
+        }
+        match contest? {
+            Contest::Lost => return Err(busy()),
+            Contest::Needless => return Ok(false),
+            Contest::Won => {}
+        }
+        let path = self.path(&file_name(table));
+        let delete = async { Ok::<_, Failed>(self.client().await?.delete(&path, false).await?) };
         match self.effects.act(Effect::Delete, delete).await {
-            Err(e) if e.is_absent() => Ok(false),
-            done => done.map_err(|e| self.failed("cannot remove the checkpoint", table, &e)),
+            Err(e) if !e.is_absent() => Err(self.failed("cannot remove the checkpoint", table, &e)),
+            _ => Ok(was.into_inner()),
         }
     }
 
     fn failed(&self, what: &str, table: &str, error: &Failed) -> Error {
         let why = match error {
-            Failed::Hdfs(e) => cause::of_hdfs(e),
+            Failed::Name(e) | Failed::Data(e) => cause::of_hdfs(e),
             Failed::Stopped(stopped) => stopped.to_string(),
         };
         Error::new(ErrorKind::Store, format!("{what}: {why}")).with("path", self.describe(table))

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use futures::future::BoxFuture;
 
-use super::{CheckpointStore, Commit, SIZE_MAX, Verdict, file_name};
+use super::{CheckpointStore, Commit, SIZE_MAX, file_name};
 use crate::disk;
 use crate::effect::{Effect, Effects};
 use crate::error::{Error, ErrorKind, Result};
@@ -87,16 +87,11 @@ impl LocalStore {
             .map_err(|e| failed("cannot make the checkpoint directory", &self.dir, &e))?;
         let _held = self.lock(commit.table()).map_err(|e| e.of(commit, &path))?;
         self.sweep(commit.table());
-        match commit.judge(self.read(commit.table())?.as_deref(), now) {
-            Verdict::Done => Ok(()),
-            Verdict::Conflict => Err(commit.conflict(&path.display().to_string())),
-            Verdict::Replace(bytes) => {
-                // Where a link stands, the file behind it is the checkpoint.
-                let path = fs::canonicalize(&path).unwrap_or(path);
-                disk::replace(&path, &bytes, &self.effects)
-                    .map_err(|e| failed("cannot write the checkpoint", &path, &e))
-            }
-        }
+        let place = path.display().to_string();
+        let Some(bytes) = commit.ruled(self.read(commit.table())?.as_deref(), now, &place)? else { return Ok(()) };
+        // Where a link stands, the file behind it is the checkpoint.
+        let path = fs::canonicalize(&path).unwrap_or(path);
+        disk::replace(&path, &bytes, &self.effects).map_err(|e| failed("cannot write the checkpoint", &path, &e))
     }
 
     /// Where the next content is written before it takes the checkpoint's name.
@@ -118,9 +113,11 @@ impl LocalStore {
 
     fn clear_now(&self, table: &str) -> Result<bool> {
         let path = self.file(table);
-        if !path.exists() {
-            return Ok(false);
-        }
+        // A link that leads nowhere is something to clear; what cannot be looked at is not nothing.
+        match path.symlink_metadata() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+            found => found.map_err(|e| failed("cannot look at the checkpoint", &path, &e))?,
+        };
         let _held = self.lock(table).map_err(|e| match e {
             LockError::Held => Error::new(ErrorKind::Conflict, "a run is committing this checkpoint now; try again")
                 .with("file", path.display()),

@@ -47,7 +47,7 @@ use futures::future::BoxFuture;
 use crate::effect::Effects;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Base, Plan};
-use crate::position::{Checkpoint, Edit, Instant, Position};
+use crate::position::{Checkpoint, Edit, Instant, PLANS_KEPT, Position};
 use crate::read::Receipt;
 use crate::secret::Redactor;
 use crate::storage::{self, Location, Opened, Settings};
@@ -100,7 +100,7 @@ impl Commit {
             next.generation = old.generation;
             next.edits = old.edits;
         }
-        next.generation += 1;
+        next.generation = next.generation.saturating_add(1);
         next.fingerprint = Some(fingerprint);
         next.committed_by(&plan, &before);
         next.edited(edit);
@@ -138,7 +138,7 @@ impl Plan {
         };
         let next = position.map(|position| {
             let mut next = Checkpoint::at(position);
-            next.generation = stored.generation + 1;
+            next.generation = stored.generation.saturating_add(1);
             next.fingerprint = Some(self.fingerprint.clone());
             next.seen = end.seen;
             next.edits.clone_from(&stored.edits);
@@ -209,8 +209,10 @@ pub enum Verdict {
     Replace(Vec<u8>),
     /// Nothing to do: nothing moves, or this very plan was committed before, whoever has committed since.
     Done,
-    /// Somebody else moved it.
+    /// Somebody else moved it, and this commit was never made.
     Conflict,
+    /// So many others have moved it since that nothing tells whether this commit was made before them.
+    Unknown,
 }
 
 impl Commit {
@@ -218,13 +220,35 @@ impl Commit {
     pub fn judge(&self, current: Option<&[u8]>, now: Instant) -> Verdict {
         let Some(next) = &self.next else { return Verdict::Done };
         let stands = current.and_then(|bytes| Checkpoint::parse(bytes).ok());
-        if stands.is_some_and(|checkpoint| checkpoint.plans().any(|plan| *plan == self.plan)) {
+        if stands.as_ref().is_some_and(|checkpoint| checkpoint.plans().any(|plan| *plan == self.plan)) {
             return Verdict::Done;
         }
         if Base::of(current) != self.base {
-            return Verdict::Conflict;
+            // The plans of the file reach back to our base, or to the beginning: ours would be among them.
+            let reaches = |stands: &Checkpoint| {
+                stands.earlier.len() < PLANS_KEPT
+                    || next.earlier.first().is_some_and(|base| stands.earlier.contains(base))
+            };
+            return if stands.as_ref().is_none_or(reaches) { Verdict::Conflict } else { Verdict::Unknown };
         }
         Verdict::Replace(Checkpoint { committed_at: Some(now), ..next.clone() }.render())
+    }
+
+    /// What a store has to write, or how the commit ends without.
+    ///
+    /// # Errors
+    /// Kind `Conflict` for a lost race; kind `Store` when it cannot be told whether it was lost.
+    pub fn ruled(&self, current: Option<&[u8]>, now: Instant, place: &str) -> Result<Option<Vec<u8>>> {
+        match self.judge(current, now) {
+            Verdict::Replace(bytes) => Ok(Some(bytes)),
+            Verdict::Done => Ok(None),
+            Verdict::Conflict => Err(self.conflict(place)),
+            Verdict::Unknown => {
+                let said = "other runs have moved this checkpoint so often that it is not known whether this commit was \
+                            made before them: its rows are kept";
+                Err(Error::new(ErrorKind::Store, said).with("table", &self.table).with("file", place))
+            }
+        }
     }
 
     /// The error of a lost race.

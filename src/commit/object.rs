@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures::TryStreamExt as _;
 use futures::future::BoxFuture;
 use object_store::path::Path;
 use object_store::{Error as Cause, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, UpdateVersion};
@@ -46,7 +47,10 @@ impl ObjectCheckpoints {
     }
 
     fn path(&self, table: &str) -> Path {
-        self.objects.prefix.clone().join(file_name(table))
+        // As it is: joining would encode what stands in a name.
+        let name = file_name(table);
+        Path::parse(format!("{}/{name}", self.objects.prefix))
+            .unwrap_or_else(|_| self.objects.prefix.clone().join(name))
     }
 
     async fn standing(&self, table: &str) -> Result<Option<Standing>> {
@@ -56,45 +60,50 @@ impl ObjectCheckpoints {
             found => found.map_err(|e| failed(&e))?,
         };
         if found.meta.size > SIZE_MAX {
-            let said = format!("the checkpoint {} cannot be used: it is too large to be one", self.describe(table));
-            return Err(Error::new(ErrorKind::Store, said));
+            return Err(self.too_large(table));
         }
         let version = UpdateVersion { e_tag: found.meta.e_tag.clone(), version: found.meta.version.clone() };
-        let bytes = found.bytes().await.map_err(|e| failed(&e))?.to_vec();
+        // Its header may say less than comes.
+        let (mut bytes, mut chunks) = (Vec::new(), found.into_stream());
+        while let Some(chunk) = chunks.try_next().await.map_err(|e| failed(&e))? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() as u64 > SIZE_MAX {
+                return Err(self.too_large(table));
+            }
+        }
         Ok(Some(Standing { bytes, version }))
     }
 
     async fn commit_whole(&self, commit: &Commit, now: Instant) -> Result<()> {
-        let table = commit.table();
-        let mut tries = 0;
-        loop {
+        let (table, place) = (commit.table(), self.describe(commit.table()));
+        let mut refused = None;
+        for _ in 0..TRIES {
             let standing = self.standing(table).await?;
-            let bytes = match commit.judge(standing.as_ref().map(|s| s.bytes.as_slice()), now) {
-                Verdict::Done => return Ok(()),
-                Verdict::Conflict => return Err(commit.conflict(&self.describe(table))),
-                Verdict::Replace(bytes) => bytes,
+            let Some(bytes) = commit.ruled(standing.as_ref().map(|s| s.bytes.as_slice()), now, &place)? else {
+                return Ok(());
             };
-            if tries == TRIES {
-                return Err(commit.conflict(&self.describe(table)));
-            }
-            tries += 1;
             let mode = standing.map_or(PutMode::Create, |s| PutMode::Update(s.version));
             match self.put(table, bytes, mode).await {
                 Ok(()) => return Ok(()),
                 // Somebody was faster, or our own answer was lost: what stands there now tells.
                 Err(PutError::Store(
-                    Cause::Precondition { .. } | Cause::AlreadyExists { .. } | Cause::NotFound { .. },
-                )) => {}
+                    e @ (Cause::Precondition { .. } | Cause::AlreadyExists { .. } | Cause::NotFound { .. }),
+                )) => refused = Some(e),
                 // It may have arrived all the same.
                 Err(e) => {
-                    let arrived = matches!(
-                        self.standing(table).await.map(|s| commit.judge(s.as_ref().map(|s| s.bytes.as_slice()), now)),
-                        Ok(Verdict::Done)
-                    );
+                    let stands = self.standing(table).await;
+                    let arrived = stands
+                        .map(|s| commit.judge(s.as_ref().map(|s| s.bytes.as_slice()), now) == Verdict::Done)
+                        .unwrap_or(false);
                     return if arrived { Ok(()) } else { Err(self.put_failed(table, &e)) };
                 }
             }
         }
+        // What was loaded still stands: it was nobody's commit that the store refused us for.
+        Err(refused.map_or_else(
+            || commit.conflict(&place),
+            |e| self.failed("the store refuses to replace the checkpoint, though nobody else did", table, &e),
+        ))
     }
 
     async fn put(&self, table: &str, bytes: Vec<u8>, mode: PutMode) -> Result<(), PutError> {
@@ -127,8 +136,13 @@ impl ObjectCheckpoints {
         }
     }
 
+    fn too_large(&self, table: &str) -> Error {
+        let said = format!("the checkpoint {} cannot be used: it is too large to be one", self.describe(table));
+        Error::new(ErrorKind::Store, said)
+    }
+
     fn failed(&self, what: &str, table: &str, error: &Cause) -> Error {
-        let said = self.redactor.scrub(&format!("{what}: {}", cause::of_object(error)));
+        let said = format!("{what}: {}", cause::of_object(error, |text| self.redactor.scrub(text)));
         Error::new(ErrorKind::Store, said).with("path", self.describe(table))
     }
 }

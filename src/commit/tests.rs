@@ -240,3 +240,59 @@ async fn r08_objects_keep_the_contract() {
     let memory = Memory(Arc::new(object_store::memory::InMemory::new()));
     suite::run(&memory, suite::Race { racers: 16, rounds: 100 }).await.unwrap();
 }
+
+#[test]
+fn r08_a_race_is_lost_only_where_the_plans_of_the_file_reach_back_to_the_base() {
+    use crate::position::PLANS_KEPT;
+
+    let file = |plans: &[String]| {
+        let mut stands = Checkpoint::at(cursor("z"));
+        stands.committed_by(&plans[0], &plans[1..]);
+        stands.render()
+    };
+    let others = |n: usize| (0..n).map(|i| format!("other{i}")).collect::<Vec<_>>();
+    let base = file(&["base".to_owned()]);
+    let mut commit = sealed("mine", Base::of(Some(&base)), cursor("a"));
+    if let Some(next) = &mut commit.next {
+        next.committed_by("mine", &["base".to_owned()]);
+    }
+    let judged = |plans: &[String]| commit.judge(Some(&file(plans)), Instant::default());
+    let with = |n: usize, last: &str| [others(n), vec![last.to_owned()]].concat();
+    assert_eq!(judged(&with(1, "base")), Verdict::Conflict);
+    assert_eq!(judged(&with(PLANS_KEPT, "base")), Verdict::Conflict, "the base is the oldest that is kept");
+    assert_eq!(judged(&with(PLANS_KEPT, "mine")), Verdict::Done);
+    assert_eq!(judged(&others(PLANS_KEPT + 1)), Verdict::Unknown, "it may stand before all of them");
+    assert_eq!(commit.judge(None, Instant::default()), Verdict::Conflict, "cleared: whoever comes reads everything");
+}
+
+#[tokio::test]
+async fn r06_clearing_what_cannot_be_looked_at_is_an_error_and_a_link_to_nothing_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = LocalStore::new(dir.path());
+    std::os::unix::fs::symlink("nowhere", dir.path().join("items.checkpoint.json")).unwrap();
+    assert!(store.load("items").await.is_err());
+    assert!(store.clear("items").await.unwrap());
+    assert_eq!(store.load("items").await.unwrap(), None);
+    std::fs::write(dir.path().join("file"), "").unwrap();
+    assert!(LocalStore::new(dir.path().join("file/below")).clear("items").await.is_err());
+}
+
+#[tokio::test]
+async fn r07_an_object_is_named_as_the_table_is() {
+    let memory = Memory(Arc::new(object_store::memory::InMemory::new()));
+    let store = suite::Subject::open(&memory, Effects::default());
+    for table in ["événements", "a%b", "a[b]~*\"|"] {
+        store.commit(&commit_of(table), Instant::default()).await.unwrap();
+    }
+    let listed: Vec<_> = futures::StreamExt::collect(memory.0.list(None)).await;
+    let names: std::collections::BTreeSet<String> =
+        listed.into_iter().map(|meta| meta.unwrap().location.to_string()).collect();
+    for table in ["événements", "a%b", "a[b]~*\"|"] {
+        assert!(names.contains(&format!("ckpt/{table}.checkpoint.json")), "{names:?}");
+    }
+}
+
+fn commit_of(table: &str) -> Commit {
+    let commit = sealed("p", Base::Missing, cursor("a"));
+    Commit { table: table.to_owned(), ..commit }
+}

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use super::Page;
 use super::envelope::{Outline, length};
 use super::json::RowDecoder;
+use super::large::Large;
 use super::record::{Halt, Place, cut};
 use super::scan::{Flaw, Scanner};
 use super::spec::DecodeSpec;
@@ -18,9 +19,11 @@ use crate::schema::explode::{self, Layout, Sampled};
 /// Reads the pages of one partition, in order.
 #[derive(Debug)]
 pub struct Decoder {
-    outline: Outline,
-    setup: Setup,
-    rows: Option<Rows>,
+    pub(super) outline: Outline,
+    pub(super) setup: Setup,
+    pub(super) rows: Option<Rows>,
+    /// The page at hand, if it is too large to be held.
+    pub(super) large: Option<Large>,
 }
 
 /// What rows are made from.
@@ -96,7 +99,7 @@ impl Decoder {
         let outline = Outline::new(&spec);
         let setup = Setup::new(spec, select, schema.is_none());
         let rows = schema.map(|schema| setup.rows(Layout::plain(schema))).transpose()?;
-        Ok(Self { outline, setup, rows })
+        Ok(Self { outline, setup, rows, large: None })
     }
 
     /// The columns of the batches, once they are known.
@@ -109,38 +112,31 @@ impl Decoder {
     /// After an error the rows of that page are forgotten (the boundary has seen them) and the decoder can go on.
     pub fn page(&mut self, status: u16, body: &[u8], boundary: &mut Boundary) -> Result<Page> {
         let known = self.rows.is_some();
-        let page = self.read(status, body, boundary);
+        boundary.begin_page();
+        let page = self.document(status, body, boundary);
         if page.is_err() {
-            // Half a record may be in the builders, and columns of a failed page were never shown to anyone.
-            let full = self.rows.take().filter(|_| known).map(|rows| rows.full);
-            self.rows = full.map(|full| self.setup.rows(full)).transpose()?;
+            self.forget_rows(known)?;
         }
         page
     }
 
-    fn read(&mut self, status: u16, body: &[u8], boundary: &mut Boundary) -> Result<Page> {
-        boundary.begin_page();
+    /// Forgets rows of a page that failed: half a record may be in the builders, and columns that were not `known`
+    /// before it were never shown to anyone.
+    pub(super) fn forget_rows(&mut self, known: bool) -> Result<()> {
+        let full = self.rows.take().filter(|_| known).map(|rows| rows.full);
+        self.rows = full.map(|full| self.setup.rows(full)).transpose()?;
+        Ok(())
+    }
+
+    pub(super) fn document(&mut self, status: u16, body: &[u8], boundary: &mut Boundary) -> Result<Page> {
         let text = text_of(body, 0)?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         if status == 204 || text.trim_ascii().is_empty() {
             return Ok(Page::default());
         }
-        let Self { outline, setup, rows } = self;
+        let Self { outline, setup, rows, .. } = self;
         let found = outline
-            .walk(text, setup.spec.paged, |scanner| {
-                let is_array = scanner.peek() == Some(b'[');
-                if rows.is_none() {
-                    *rows = first_rows(setup, scanner, is_array)?;
-                }
-                let Some(rows) = rows else {
-                    return if is_array { Ok(length(scanner)?) } else { Ok(scanner.skip().map(|()| 1)?) };
-                };
-                if is_array {
-                    return rows.decoder.array(scanner, boundary);
-                }
-                rows.decoder.record(scanner, Place::Record(1), boundary)?;
-                Ok(1)
-            })
+            .walk(text, setup.spec.paged, |scanner| records_at(setup, rows, scanner, 0, boundary))
             .map_err(|halt| stopped(halt, text, "the body"))?;
         let said = found.judge(&setup.spec, status, text)?;
         let mut page = Page { received: said.received, envelope: said.envelope, ..Page::default() };
@@ -153,6 +149,28 @@ impl Decoder {
         }
         Ok(page)
     }
+}
+
+/// Reads the records that are next, an array or one object, and says how many they are; `already` stand before them.
+pub(super) fn records_at(
+    setup: &Setup,
+    rows: &mut Option<Rows>,
+    scanner: &mut Scanner<'_>,
+    already: u64,
+    boundary: &mut Boundary,
+) -> Result<u64, Halt> {
+    let is_array = scanner.peek() == Some(b'[');
+    if rows.is_none() {
+        *rows = first_rows(setup, scanner, is_array)?;
+    }
+    let Some(rows) = rows else {
+        return if is_array { Ok(length(scanner)?) } else { Ok(scanner.skip().map(|()| 1)?) };
+    };
+    if is_array {
+        return rows.decoder.array(scanner, already, boundary);
+    }
+    rows.decoder.record(scanner, Place::Record(1), boundary)?;
+    Ok(1)
 }
 
 /// Infers the columns from the records that are next, if there are any.

@@ -64,13 +64,18 @@ impl RowDecoder {
         Self { root, sink, stamp: 0, keep: Vec::new(), batches: Vec::new(), exploder }
     }
 
-    /// Reads the array that is next; says how many records it has.
-    pub(crate) fn array(&mut self, scanner: &mut Scanner<'_>, boundary: &mut Boundary) -> Result<u64, Halt> {
+    /// Reads the array that is next; says how many records it has. `already` of the page stand before it.
+    pub(crate) fn array(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        already: u64,
+        boundary: &mut Boundary,
+    ) -> Result<u64, Halt> {
         let mut records = 0;
         let mut more = scanner.enter(b']')?;
         while more {
             records += 1;
-            self.record(scanner, Place::Record(records), boundary)?;
+            self.record(scanner, Place::Record(already + records), boundary)?;
             more = scanner.more(b']')?;
         }
         Ok(records)

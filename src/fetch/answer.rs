@@ -32,6 +32,59 @@ pub struct Response {
     pub body: Bytes,
 }
 
+/// What was collected of a body.
+pub(super) enum Collected {
+    Whole(Response),
+    Beginning(Bytes, Streamed),
+}
+
+/// A page that is larger than was to be held: its beginning is here, the rest is still coming in.
+#[derive(Debug)]
+pub struct Large {
+    /// Bytes that were collected and not handed out yet.
+    head: Bytes,
+    /// What is left of `page-timeout`: time that the consumer takes is not the server's (R20).
+    patience: Duration,
+    /// Bytes that may still come (R26).
+    room: u64,
+    rest: Streamed,
+    /// The budget of the page, for asking again before its first row was handed on (R19).
+    pub attempts: super::Attempts,
+}
+
+impl Large {
+    pub(super) fn new(head: Bytes, rest: Streamed, limits: (Duration, u64), attempts: super::Attempts) -> Self {
+        let patience = limits.0.saturating_sub(rest.asked.elapsed());
+        Self { room: limits.1.saturating_sub(head.len() as u64), head, patience, rest, attempts }
+    }
+
+    /// The next bytes, decompressed and in UTF-8; `None` at the end of a body that came in whole.
+    ///
+    /// # Errors
+    /// As [`Streamed::chunk`]; also when the page is larger than `max-body-bytes`, or took longer than `page-timeout`.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
+        if !self.head.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.head)));
+        }
+        let begun = Instant::now();
+        let Ok(chunk) = timeout(self.patience, self.rest.chunk()).await else {
+            let message = "the page took longer than http.page-timeout";
+            return Err(self.rest.place.passing(ErrorKind::Http, "a slow page", message));
+        };
+        self.patience = self.patience.saturating_sub(begun.elapsed());
+        let chunk = chunk?;
+        let length = chunk.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        self.room = self.room.checked_sub(length).ok_or_else(|| self.rest.too_large_here())?;
+        Ok(chunk)
+    }
+
+    /// Status, headers and URL, without the body.
+    pub fn response(&self) -> Response {
+        let Streamed { status, headers, url, .. } = &self.rest;
+        Response { status: *status, headers: headers.clone(), url: url.clone(), body: Bytes::new() }
+    }
+}
+
 /// An answer whose body is still coming in.
 pub struct Streamed {
     /// The HTTP status, 200..=299.
@@ -144,8 +197,8 @@ impl Streamed {
         }
     }
 
-    /// The whole body, if it is no larger than `max` (R26).
-    pub(super) async fn collect(mut self, max: u64) -> Result<Response> {
+    /// The body, if it is no larger than `max` (R26); where it is larger than `hold`, its beginning and the rest.
+    pub(super) async fn collect(mut self, max: u64, hold: u64) -> Result<Collected> {
         let declared = self.declared_length();
         if declared > max {
             return Err(self.too_large(max));
@@ -159,8 +212,16 @@ impl Streamed {
                 body.reserve(usize::try_from(declared.min(PRESIZE_MAX)).unwrap_or(0).max(bytes.len()));
             }
             body.extend_from_slice(&bytes);
+            if body.len() as u64 > hold {
+                return Ok(Collected::Beginning(body.freeze(), self));
+            }
         }
-        Ok(Response { status: self.status, headers: self.headers, url: self.url, body: body.freeze() })
+        Ok(Collected::Whole(Response {
+            status: self.status,
+            headers: self.headers,
+            url: self.url,
+            body: body.freeze(),
+        }))
     }
 
     /// The length of a body that is sent as it is; 0 if unknown.
@@ -169,6 +230,11 @@ impl Streamed {
             return 0;
         }
         self.headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.trim().parse().ok()).unwrap_or(0)
+    }
+
+    fn too_large_here(&self) -> Error {
+        let message = "the page is larger than http.max-body-bytes: ask for smaller pages, or raise the limit";
+        self.place.error(ErrorKind::Decode, message)
     }
 
     fn too_large(&self, max: u64) -> Error {

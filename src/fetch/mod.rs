@@ -26,7 +26,7 @@ use http::{Method, StatusCode};
 use tokio::time::{Instant, timeout, timeout_at};
 use url::Url;
 
-pub use answer::{Response, Streamed};
+pub use answer::{Large, Response, Streamed};
 pub use retry::Attempts;
 pub use transport::{Failure, Incoming, Outgoing, Transport};
 
@@ -35,7 +35,7 @@ use crate::counts::Meter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Request;
 use crate::secret::Redactor;
-use answer::Place;
+use answer::{Collected, Place};
 use auth::{Authenticator, Credential};
 use rate::RateLimiter;
 use redirect::{Guard, Hop, MAX_HOPS};
@@ -130,10 +130,24 @@ impl Client {
     /// `Http` for a status, the network, a time-out, a refused origin or redirect; `Auth` for 401, 403 and tokens;
     /// `Decode` for a body that is larger than `max-body-bytes` or cannot be unpacked. All are scrubbed (R23).
     pub async fn page(&self, request: &Request) -> Result<Response> {
-        let mut attempts = self.attempts();
+        match self.arrive(request, self.attempts(), u64::MAX).await? {
+            Arrived::Whole(response) => Ok(response),
+            Arrived::Large(_) => Err(Error::new(ErrorKind::Bug, "a page was to be held whatever its size")),
+        }
+    }
+
+    /// [`Client::page`], where a body of more than `hold` bytes is left to the caller as it comes in.
+    ///
+    /// On an error of [`Large::chunk`] before the first row was handed on: pass it to [`Attempts::again`] and come back
+    /// with the same attempts. After the first row the read fails (R19).
+    pub async fn arrive(&self, request: &Request, mut attempts: Attempts, hold: u64) -> Result<Arrived> {
         loop {
-            match self.page_once(request, &mut attempts).await {
-                Ok(page) => return Ok(page),
+            match self.page_once(request, &mut attempts, hold).await {
+                Ok(Collected::Whole(response)) => return Ok(Arrived::Whole(response)),
+                Ok(Collected::Beginning(head, rest)) => {
+                    let limits = (self.shared.http.page_timeout, self.shared.http.max_body_bytes);
+                    return Ok(Arrived::Large(Box::new(Large::new(head, rest, limits, attempts))));
+                }
                 Err(error) => attempts.again(error).await?,
             }
         }
@@ -150,10 +164,10 @@ impl Client {
         self.exchange(request, attempts, self.shared.http.timeout).await
     }
 
-    async fn page_once(&self, request: &Request, attempts: &mut Attempts) -> Result<Response> {
+    async fn page_once(&self, request: &Request, attempts: &mut Attempts, hold: u64) -> Result<Collected> {
         let answer = self.exchange(request, attempts, self.headers_within()).await?;
         let (asked, place) = (answer.asked, answer.place().clone());
-        self.within_page(asked, answer.collect(self.shared.http.max_body_bytes), &place).await
+        self.within_page(asked, answer.collect(self.shared.http.max_body_bytes, hold), &place).await
     }
 
     /// One attempt: a credential, the request and its redirects; after a 401 once more with a new credential (R22).
@@ -308,6 +322,15 @@ impl Client {
     fn place(&self, url: &Url) -> Place {
         Place::new(url, self.redactor())
     }
+}
+
+/// What came for one request.
+#[derive(Debug)]
+pub enum Arrived {
+    /// The whole answer.
+    Whole(Response),
+    /// An answer that is larger than was to be held.
+    Large(Box<Large>),
 }
 
 impl Hop {

@@ -148,7 +148,11 @@ async fn ask_once(oauth2: &OAuth2, client: &Client, attempts: &mut Attempts) -> 
     }
     let place = answer.place().clone();
     let asked = answer.asked;
-    let body = client.within_page(asked, answer.collect(MAX_ANSWER), &place).await?.body;
+    let super::Collected::Whole(super::Response { body, .. }) =
+        client.within_page(asked, answer.collect(MAX_ANSWER, MAX_ANSWER), &place).await?
+    else {
+        return Err(place.error(ErrorKind::Auth, "the token server's answer is too large"));
+    };
     // The answer itself is never shown: it may hold a token under another name.
     let no_token =
         || place.error(ErrorKind::Auth, "the token endpoint's answer is no JSON object with an access_token");

@@ -13,7 +13,7 @@ pub const VERSION: u64 = 1;
 const EDITS_KEPT: usize = 20;
 
 /// Plans kept in the file beside the last; older ones fall out.
-const PLANS_KEPT: usize = 8;
+pub(crate) const PLANS_KEPT: usize = 16;
 
 /// A hand edit of a checkpoint, kept in the file so that it can be accounted for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,6 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use boundary::{Boundary, BoundaryPolicy, Observed, Seen};
+pub(crate) use checkpoint::PLANS_KEPT;
 pub use checkpoint::{Checkpoint, Edit};
 pub use instant::{Instant, TimestampFormat};
 

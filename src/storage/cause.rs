@@ -5,10 +5,14 @@ use std::error::Error as _;
 use hdfs_native::HdfsError;
 use object_store::Error as ObjectError;
 
+use crate::secret::REDACTED;
 use crate::text::{cut, one_line};
 
 /// So much of an answer that is no known error document is shown.
 const SHOWN: usize = 300;
+
+/// The length of a word that may be a token.
+const TOKEN: usize = 32;
 
 /// Codes of S3, Google and Azure that say more to those who know them than to those who don't.
 const HINTS: &[(&[&str], &str)] = &[
@@ -41,9 +45,10 @@ pub(crate) fn is_absent(error: &ObjectError) -> bool {
     matches!(error, ObjectError::NotFound { .. }) && (!text.contains("status code") || by_name())
 }
 
-/// Why an object store refused.
-pub(crate) fn of_object(error: &ObjectError) -> String {
-    let text = whole(error);
+/// Why an object store refused. `scrub` removes known secrets; what else may be one is blanked: a store may echo tokens
+/// that were fetched on the way and that nobody here knows (R23).
+pub(crate) fn of_object(error: &ObjectError, scrub: impl Fn(&str) -> String) -> String {
+    let text = blanked(&scrub(&whole(error)));
     if let Some(code) = element(&text, "Code") {
         // Azure adds a request id and the time on further lines.
         let message = element(&text, "Message").and_then(|m| m.lines().next()).unwrap_or_default();
@@ -59,7 +64,7 @@ pub(crate) fn of_object(error: &ObjectError) -> String {
     while let Some(next) = last.source() {
         last = next;
     }
-    let last = last.to_string();
+    let last = blanked(&scrub(&last.to_string()));
     let said = last.split_once("status code: ").map_or(last.as_str(), |(_, answer)| answer);
     cut(one_line(said).trim_end_matches([':', ' ']), SHOWN)
 }
@@ -72,6 +77,9 @@ pub(crate) fn of_hdfs(error: &HdfsError) -> String {
             // A stack trace follows the sentence.
             format!("{class}: {}", message.lines().next().unwrap_or_default())
         }
+        HdfsError::DataTransferError(said) if said.starts_with("All DataNodes failed") => {
+            "no DataNode that should hold the file's blocks gives them".to_owned()
+        }
         HdfsError::GSSAPIError(_, _, said) => format!("Kerberos: {said}"),
         HdfsError::NoSASLMechanism => {
             "the cluster wants an authentication that is not set up here: hadoop.security.authentication = kerberos \
@@ -81,6 +89,24 @@ pub(crate) fn of_hdfs(error: &HdfsError) -> String {
         other => other.to_string(),
     };
     cut(&one_line(&said), SHOWN)
+}
+
+/// The text without words that look like tokens: long, of the letters of base64 and URLs, digits among them.
+fn blanked(text: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '_' | '-' | '.' | '%' | '~');
+    let is_token = |word: &str| {
+        word.len() >= TOKEN
+            && word.contains(|c: char| c.is_ascii_digit())
+            && !word.contains("//")
+            && !word.starts_with('/')
+    };
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_inclusive(|c| !is_part(c)) {
+        let end = word.trim_end_matches(|c| !is_part(c)).len();
+        out.push_str(if is_token(&word[..end]) { REDACTED } else { &word[..end] });
+        out.push_str(&word[end..]);
+    }
+    out
 }
 
 /// An error and everything that it says caused it.
@@ -122,10 +148,13 @@ mod tests {
     fn a_refusal_is_one_line_with_the_stores_own_words_and_what_to_do() {
         let skew = "<Error><Code>RequestTimeTooSkewed</Code><Message>The difference is too large.</Message></Error>";
         let error = ObjectError::PermissionDenied { path: "p".into(), source: skew.into() };
-        let said = of_object(&error);
+        let said = of_object(&error, str::to_owned);
         assert!(said.starts_with("RequestTimeTooSkewed: The difference is too large.: the clock"), "{said}");
-        let said = of_object(&not_found("<html>\nno such page"));
+        let said = of_object(&not_found("<html>\nno such page"), str::to_owned);
         assert!(said.starts_with("404 Not Found: <html> no such page"), "{said}");
+        let echo = "<Error><Code>InvalidToken</Code><Message>Bearer eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJhIn0 in /a/b</Message></Error>";
+        let error = ObjectError::PermissionDenied { path: "p".into(), source: echo.into() };
+        assert_eq!(of_object(&error, str::to_owned), "InvalidToken: Bearer *** in /a/b");
         let said = of_hdfs(&HdfsError::RPCError("org.a.QuotaExceededException".into(), "too much\n\tat x.y".into()));
         assert_eq!(said, "QuotaExceededException: too much");
     }

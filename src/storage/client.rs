@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use object_store::client::{HttpClient, HttpConnector};
 use object_store::{BackoffConfig, ClientOptions, HeaderValue, RetryConfig};
 use url::Url;
 
@@ -26,7 +27,60 @@ pub(super) struct Manner {
     pub(super) is_plain: bool,
 }
 
+/// A client that follows no redirect and names no referer: both would carry credentials to where the answer points.
+#[derive(Debug)]
+pub(super) struct Connector {
+    time_out: Duration,
+    connect_time_out: Duration,
+    proxy: Option<Proxy>,
+    has_certificates: bool,
+    has_http: bool,
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        let failed = |e: reqwest::Error| object_store::Error::Generic { store: "HTTP", source: Box::new(e) };
+        let mut builder = reqwest::Client::builder()
+            .user_agent(USER_AGENT)
+            .timeout(self.time_out)
+            .connect_timeout(self.connect_time_out)
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .https_only(!self.has_http)
+            .http1_only();
+        if let Some(Proxy(url)) = &self.proxy {
+            builder = builder.proxy(reqwest::Proxy::all(url).map_err(failed)?);
+        }
+        if !self.has_certificates {
+            builder = builder.tls_certs_only([]);
+        }
+        Ok(HttpClient::new(builder.build().map_err(failed)?))
+    }
+}
+
+/// The URL of a proxy, with its user and password.
+#[derive(Clone)]
+struct Proxy(String);
+
+impl std::fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Proxy")
+    }
+}
+
 impl Manner {
+    /// What makes the client.
+    pub(super) fn connector(&self) -> Connector {
+        let has_secure_proxy = self.proxy.as_ref().is_some_and(|proxy| proxy.starts_with("https:"));
+        Connector {
+            time_out: self.time_out.unwrap_or(TIME_OUT),
+            connect_time_out: self.connect_time_out.unwrap_or(CONNECT_TIME_OUT),
+            proxy: self.proxy.clone().map(Proxy),
+            has_certificates: !(self.has_http && self.is_plain) || has_secure_proxy,
+            has_http: self.has_http,
+        }
+    }
+
     pub(super) fn options(&self) -> ClientOptions {
         // reqwest is built without a provider of its own. One that was chosen before us is used.
         let _ = rustls::crypto::ring::default_provider().install_default();

@@ -24,6 +24,9 @@ pub(super) fn open(remote: &Remote, settings: &Settings) -> Result<HdfsOptions, 
         host => Some(host.to_owned()),
     };
     let host = authority.and_then(|authority| name_node(&mut problems, &authority, settings));
+    if remote.path().contains(':') {
+        problems.add("HDFS has no names with a colon");
+    }
     let config = config(&mut problems, settings);
     let (principal, keytab) = kerberos(&mut problems, settings);
     let options = host.map(|host| {
