@@ -18,6 +18,8 @@ use crate::error::{ErrorKind, Result};
 use crate::position::{Boundary, BoundaryPolicy, Seen, TimestampFormat};
 use crate::schema::{self, Column, RestColumn, TableSchema};
 
+mod explode;
+
 fn ptr(text: &str) -> PointerBuf {
     PointerBuf::parse(text).unwrap()
 }
@@ -319,13 +321,86 @@ fn r24_one_reading_or_null_and_both_are_counted() {
 }
 
 #[test]
-fn r24_duplicate_keys_are_counted_and_the_first_wins() {
+fn r24_duplicate_keys_are_counted_and_the_last_wins() {
     let page = decoded(spec("/items"), ids(), r#"{"items":[{"id":1},{"id":2,"x":0,"x":1,"i\u0064":"3"}]}"#).unwrap();
-    assert_eq!(shown(&page), "id=1; id=2");
-    assert_eq!(page.counts.duplicate_keys.count, 1);
-    let page = decoded(spec(""), ids(), r#"[{"id":1},{"id":2,"id":3}]"#).unwrap();
+    assert_eq!(shown(&page), "id=1; id=3");
+    assert_eq!((page.counts.duplicate_keys.count, page.counts.converted["id"].count), (1, 1));
+    let page = decoded(spec(""), ids(), r#"[{"id":1},{"id":2,"id":3},{"id":4,"id":5,"id":6},{"id":7}]"#).unwrap();
+    assert_eq!(shown(&page), "id=1; id=3; id=6; id=7");
     assert_eq!(page.counts.duplicate_keys.first.as_deref(), Some("key `id` in record 2"));
+    assert_eq!((page.counts.duplicate_keys.count, page.received), (3, 4));
     assert!(page.counts.nulled.is_empty());
+}
+
+#[test]
+fn r24_a_superseded_value_leaves_no_trace() {
+    let columns = schema_of(&[
+        ("id", "/id", ColumnType::Int64),
+        ("n", "/n", ColumnType::Int64),
+        ("b", "/a/b", ColumnType::Int64),
+    ]);
+    let strict = TableSchema { on_mismatch: OnMismatch::Fail, ..columns.clone() };
+    let body = r#"[{"n":"5","id":"x","a":{"b":1},"id":1,"a":{"b":"y","b":"3"}},{"id":2,"a":{"b":8},"a":null}]"#;
+    for schema in [columns, strict.clone()] {
+        let page = decoded(spec(""), schema, body).unwrap();
+        assert_eq!(shown(&page), "id=1 n=5 b=3; id=2 n=- b=-");
+        assert_eq!(page.counts.duplicate_keys.count, 4);
+        assert!(page.counts.nulled.is_empty(), "{:?}", page.counts.nulled);
+        let converted: Vec<_> =
+            page.counts.converted.iter().map(|(name, tally)| (name.as_str(), tally.count)).collect();
+        assert_eq!(converted, [("b", 1), ("n", 1)]);
+    }
+    let (_, said) = refused(spec(""), strict, r#"[{"id":1,"id":"x"}]"#);
+    assert!(said.contains("column `id`: \"x\" is not int64"), "{said}");
+    let page = decoded(spec(""), with_rest(ids()), r#"[{"id":1,"x":1,"id":2}]"#).unwrap();
+    assert_eq!(shown(&page), r#"id=2 rest={"x":1}"#);
+}
+
+#[test]
+fn r24_keys_that_stand_a_hundred_thousand_times_end() {
+    let many = (0..100_000).fold(String::new(), |text, n| format!("{text}\"id\":{n},"));
+    let page = decoded(spec(""), ids(), &format!("[{{{many}\"id\":-1}}]")).unwrap();
+    assert_eq!((shown(&page).as_str(), page.counts.duplicate_keys.count), ("id=-1", 100_000));
+}
+
+#[test]
+fn r24_a_position_is_read_from_the_last_of_two_keys() {
+    let policy = BoundaryPolicy {
+        format: Some(TimestampFormat::Rfc3339),
+        stored: None,
+        lag: std::time::Duration::ZERO,
+        not_after: None,
+        dedup: false,
+    };
+    let mut boundary = Boundary::new(policy, Seen::default());
+    let spec = DecodeSpec { timestamp: Some(ptr("/ts")), ..spec("") };
+    let body = br#"[{"id":1,"ts":"2027-01-01T00:00:00Z","ts":"2026-01-01T00:00:00Z"},{"id":2}]"#;
+    let page = Decoder::new(spec, Some(ids()), None).unwrap().page(200, body, &mut boundary).unwrap();
+    assert_eq!((shown(&page).as_str(), boundary.best()), ("id=1; id=2", Some("2026-01-01T00:00:00Z")));
+}
+
+#[test]
+fn r24_what_json_does_not_allow_is_an_error_wherever_it_stands() {
+    for (body, part) in [
+        ("[{\"id\":1,\"skip\":\"a\u{1}b\"}]", "control character"),
+        ("[{\"id\":1,\"skip\":\"a\nb\"}]", "control character"),
+        (r#"[{"id":1,"skip":NaN}]"#, "expected a value"),
+        (r#"[{"id":1,"skip":"\x"}]"#, "an escape that JSON does not have"),
+    ] {
+        let (kind, said) = refused(spec(""), ids(), body);
+        assert!(kind == ErrorKind::Decode && said.contains(part) && said.contains("at byte"), "{said}");
+    }
+}
+
+#[test]
+fn r24_half_a_character_is_no_text_and_stays_as_json() {
+    let body = r#"[{"id":1,"s":"a\ud800"},{"id":2,"s":"\ud83d\ude00\u0000"}]"#;
+    let strings = schema_of(&[("s", "/s", ColumnType::String)]);
+    let page = decoded(spec(""), strings, body).unwrap();
+    assert_eq!(shown(&page), "s=-; s=😀\0");
+    assert_eq!(page.counts.nulled["s"].first.as_deref(), Some(r#""a\ud800""#));
+    let page = Decoder::new(spec(""), None, None).unwrap().page(200, body.as_bytes(), &mut idle()).unwrap();
+    assert_eq!(shown(&page), r#"id=1 s="a\ud800"; id=2 s="\ud83d\ude00\u0000""#);
 }
 
 #[test]
@@ -432,11 +507,18 @@ fn r26_batches_have_at_most_batch_rows() {
 
 #[test]
 fn r26_deep_nesting_is_an_error_and_not_a_crash() {
-    let deep = format!("[{{\"id\":1,\"x\":{}{}}}]", "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!("[{{\"id\":1,\"x\":{}{}}}]", "[".repeat(1_000_000), "]".repeat(1_000_000));
     let (kind, said) = refused(spec(""), ids(), &deep);
     assert!(kind == ErrorKind::Decode && said.contains("nested deeper"), "{said}");
     let mut decoder = Decoder::new(spec(""), None, None).unwrap();
     assert!(decoder.page(200, deep.as_bytes(), &mut idle()).is_err());
+    // Lines are looked into before they are decoded, as deep as the setting allows.
+    let line = format!("{{\"a\":{}1{}}}\n", "{\"a\":".repeat(1_000_000), "}".repeat(1_000_000));
+    let mut deepest = spec("");
+    deepest.schema.flatten_depth = usize::MAX;
+    let mut decoder = LineDecoder::new(deepest, None, None, u64::MAX).unwrap();
+    let pushed = decoder.push(line.as_bytes(), &mut idle()).and_then(|_| decoder.finish(&mut idle()));
+    assert!(pushed.unwrap_err().to_string().contains("nested deeper"));
 }
 
 #[test]

@@ -276,12 +276,20 @@ mod tests {
             (&["9007199254740992", "2.5"], "Float64"),
             (&["9007199254740993", "2.5"], "Json"),
             (&["1e400"], "Json"),
+            (&["1e-400"], "Json"),
+            (&["-0.0", "0e9"], "Float64"),
+            (&["0.12345678901234567"], "Float64"),
+            (&["0.123456789012345678"], "Json"),
+            (&["9007199254740993.0"], "Json"),
+            (&["18446744073709551616"], "Decimal(38, 0)"),
+            (&["\"a\"", "\"\\ud800\""], "Json"),
             (&["true", "false"], "Boolean"),
             (&["\"a\"", "\"2026-01-01T00:00:00Z\""], "String"),
             (&["\"5\"", "5"], "Json"),
             (&["true", "1"], "Json"),
             (&["[1]", "null"], "Json"),
             (&["[1]", "1"], "Json"),
+            (&["[1]", "{\"a\":1}"], "Json"),
             (&["{}"], "Json"),
         ] {
             let records: Vec<_> = values.iter().map(|v| format!("{{\"v\":{v}}}")).collect();
@@ -303,7 +311,7 @@ mod tests {
         assert_eq!(columns(&[r#"{"a":{"b":{"c":{"d":1}}}}"#]), "a_b_c Json");
         assert_eq!(columns(&[r#"{"a":{"b":1}}"#, r#"{"a":"x"}"#]), "a Json");
         assert_eq!(columns(&[r#"{"a":{"b":1}}"#, r#"{"a":null}"#, "{}"]), "a_b Int64");
-        assert_eq!(columns(&[r#"{"a":1,"a":"x"}"#]), "a Int64");
+        assert_eq!(columns(&[r#"{"a":1,"a":"x"}"#]), "a String");
         assert_eq!(columns(&["{}"]), "");
     }
 
