@@ -164,4 +164,53 @@ mod tests {
              \"a.b\" { type = \"decimal(10,2)\" }\n  at { type = timestamp, format = \"epoch-ms\" }\n}"
         );
     }
+
+    /// A block, loaded as the columns of a table.
+    fn loaded(block: &str) -> Vec<Column> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("source.conf");
+        let text = format!("base-url = \"https://h\"\ntables {{ t {{\nendpoint = e\n{block}\n}} }}\n");
+        std::fs::write(&file, &text).unwrap();
+        let config = crate::config::load::load_with_env(&file, &std::collections::HashMap::new());
+        let config = config.unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+        schema::declared(&config.tables[0]).unwrap().columns
+    }
+
+    fn infer(record: &serde_json::Value) -> Option<TableSchema> {
+        let settings = SchemaConfig {
+            mode: SchemaMode::Infer,
+            flatten_depth: 2,
+            on_mismatch: OnMismatch::Fail,
+            rest_column: None,
+            batch_rows: 10,
+            explode: None,
+        };
+        schema::infer::infer([record.to_string().as_str()], &settings).ok()
+    }
+
+    #[test]
+    fn r24_a_block_of_odd_names_loads_back() {
+        let record = serde_json::json!({
+            "include": 1, "a.b": 2, "a/b~c": 3, "~1": 4, "with space": 5, "quo\"te": 6, "back\\slash": 7, "${X}": 8,
+            "line\nbreak": 9, "é": 10, "#no": 11, "//no": 12, "true": 13, "null": 14, "1": 15, "+=": 16, "a": { "~": { "/": 17 } },
+            "big": 123_456_789_012_345_678_901_u128.to_string(), "list": [1], "\u{1}": 18, "-": 19, "{}": 20, "a:b=c": 21,
+        });
+        let schema = infer(&record).unwrap();
+        assert_eq!(loaded(&block(&schema, &["x\ny".to_owned()])), schema.columns);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn r24_any_inferred_block_loads_back_as_the_same_columns(
+            record in proptest::collection::btree_map("\\PC{1,6}|[a-z~/._\" $#\\\\{}]{1,6}", proptest::option::of(-9_i64..9), 1..8),
+            inner in proptest::collection::btree_map("\\PC{1,4}", proptest::bool::ANY, 1..4),
+        ) {
+            let mut record = serde_json::json!(record);
+            record["nested"] = serde_json::json!(inner);
+            // Names that meet after flattening are an error, and no block.
+            if let Some(schema) = infer(&record) {
+                proptest::prop_assert_eq!(loaded(&block(&schema, &[])), schema.columns);
+            }
+        }
+    }
 }
