@@ -78,7 +78,7 @@ fn r31_exploded_tables_are_listed_previewed_and_described() {
     let schema = |table: &str| place.run(&["schema", "CONFIG", table]).output().expect(0).stdout;
     assert_eq!(
         schema("orders").trim_end(),
-        "# exploded table: orders_lines\ncolumns {\n  id { type = int64 }\n  lines { type = json }\n}"
+        "# exploded table: orders_lines; with declared columns it needs lines { type = json }\ncolumns {\n  id { type = int64 }\n}"
     );
     assert!(schema("orders_lines").contains("  lines_sku { type = string }  # /sku of each element\n"));
     assert!(schema("declared").starts_with("# exploded table: declared_all\n"));
@@ -90,7 +90,7 @@ fn r31_declared_json_columns_explode_and_stay() {
     let api = api();
     let place = Place::new(&api.base(), CONFIG);
     assert_eq!(place.read("declared_all").output().expect(0).rows()[3], json!({ "id": 3, "all_sku": "d" }));
-    assert_eq!(place.read("declared").output().expect(0).rows()[1], json!({ "id": 2, "all": [] }));
+    assert_eq!(place.read("declared").output().expect(0).rows()[1], json!({ "id": 2, "all": "[]" }));
     place.read("declared_id").output().expect(2).says("there is no table").says("declared_all");
 }
 
@@ -108,7 +108,7 @@ fn r31_a_table_with_a_checkpoint_keeps_its_arrays_and_has_no_exploded_tables() {
     }
     assert_eq!(api.asked(), [""; 0]);
     let kept = place.read("kept").output().expect(0).says("its arrays stay columns");
-    assert_eq!(kept.rows()[2], json!({ "id": 3, "lines": [{ "sku": "d" }] }));
+    assert_eq!(kept.rows()[2], json!({ "id": 3, "lines": "[{\"sku\":\"d\"}]" }));
 }
 
 #[test]

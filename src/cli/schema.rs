@@ -21,7 +21,8 @@ pub(super) async fn run(config: &Path, table: &str, console: &mut Console) -> Re
     let source = open(config, console)?;
     let known = source.table(table)?;
     let Some(schema) = known.schema() else { return console.print(&sampled(&source, known.config()).await?) };
-    console.print(&block(&schema, &exploded(&known.config().name, known.config().json_columns())))
+    let exploded: Vec<String> = known.config().json_columns().map(|c| exploded_line(table, c, None)).collect();
+    console.print(&block(&schema, &exploded))
 }
 
 /// The columns that a read would infer from the first page that has records.
@@ -36,7 +37,9 @@ async fn sampled(source: &Source, table: &TableConfig) -> Result<String> {
         }
         Sampled::Known(Layout { schema, .. }) => {
             let arrays = if table.explode().is_some() { explode::arrays(&texts, &settings)? } else { Vec::new() };
-            Ok(block(&schema, &exploded(&table.name, arrays.iter().map(String::as_str))))
+            let left_out = |array: &Column| schema.columns.iter().all(|column| column.path != array.path);
+            let lines = arrays.iter().map(|a| exploded_line(&table.name, &a.name, Some(a).filter(|a| left_out(a))));
+            Ok(block(&schema, &lines.collect::<Vec<_>>()))
         }
         Sampled::NoElement => {
             let what = "all arrays of the first records are empty, so there are no columns to show";
@@ -74,12 +77,14 @@ fn block(schema: &TableSchema, exploded: &[String]) -> String {
         lines.push("  # a field without a name is left out: give it one, with path = \"/\"\n".to_owned());
     }
     let rest = schema.rest.as_ref().map(|rest| format!("# undeclared fields are kept in {}\n", one_line(&rest.name)));
-    let exploded = exploded.iter().map(|name| format!("# exploded table: {}\n", one_line(name)));
-    format!("{}{}columns {{\n{}}}", rest.unwrap_or_default(), exploded.collect::<String>(), lines.concat())
+    format!("{}{}columns {{\n{}}}", rest.unwrap_or_default(), exploded.concat(), lines.concat())
 }
 
-fn exploded<'a>(table: &str, columns: impl Iterator<Item = &'a str>) -> Vec<String> {
-    columns.map(|column| exploded_name(table, column)).collect()
+/// An exploded table by name; where its array is no column, what to add so that a pasted block does not lose it.
+fn exploded_line(table: &str, column: &str, array: Option<&Column>) -> String {
+    let name = one_line(&exploded_name(table, column));
+    let add = array.map(|array| format!("; with declared columns it needs {}", line(array).trim()));
+    format!("# exploded table: {name}{}\n", add.unwrap_or_default())
 }
 
 /// The columns of an exploded table. They follow from its table and cannot be declared, so this is only to be read.
@@ -196,7 +201,7 @@ mod tests {
             "big": 123_456_789_012_345_678_901_u128.to_string(), "list": [1], "\u{1}": 18, "-": 19, "{}": 20, "a:b=c": 21,
         });
         let schema = infer(&record).unwrap();
-        assert_eq!(loaded(&block(&schema, &["x\ny".to_owned()])), schema.columns);
+        assert_eq!(loaded(&block(&schema, &[exploded_line("t", "x\ny", Some(&schema.columns[0]))])), schema.columns);
     }
 
     proptest::proptest! {

@@ -170,9 +170,8 @@ impl Shape {
             (false, 1) if self.text => ColumnType::String,
             (false, 1) => match (self.integer, self.fraction) {
                 (None | Some(Width::Float), true) => ColumnType::Float64,
-                (Some(_), true) => ColumnType::Json,
+                (Some(_), true) | (Some(Width::Longer), false) => ColumnType::Json,
                 (Some(Width::Decimal), false) => ColumnType::Decimal(38, 0),
-                (Some(Width::Longer), false) => ColumnType::Json,
                 (_, false) => ColumnType::Int64,
             },
             _ => ColumnType::Json,
