@@ -358,7 +358,10 @@ fn r24_a_superseded_value_leaves_no_trace() {
 
 #[test]
 fn r24_keys_that_stand_a_hundred_thousand_times_end() {
-    let many = (0..100_000).map(|n| format!("\"id\":{n},")).collect::<String>();
+    let mut many = String::new();
+    for n in 0..100_000 {
+        let _ = write!(many, "\"id\":{n},");
+    }
     let page = decoded(spec(""), ids(), &format!("[{{{many}\"id\":-1}}]")).unwrap();
     assert_eq!((shown(&page).as_str(), page.counts.duplicate_keys.count), ("id=-1", 100_000));
 }
@@ -390,6 +393,31 @@ fn r24_what_json_does_not_allow_is_an_error_wherever_it_stands() {
         let (kind, said) = refused(spec(""), ids(), body);
         assert!(kind == ErrorKind::Decode && said.contains(part) && said.contains("at byte"), "{said}");
     }
+}
+
+#[test]
+fn r24_a_key_around_the_records_that_stands_twice_is_an_error() {
+    let spec = DecodeSpec { next: Some(ptr("/meta/next")), ..spec("/items") };
+    for body in [r#"{"items":[],"items":[{"id":1}]}"#, r#"{"items":[],"meta":{"next":"a","next":"b"}}"#] {
+        let (kind, said) = refused(spec.clone(), ids(), body);
+        assert!(kind == ErrorKind::Decode && said.contains("stands twice"), "{said}");
+    }
+}
+
+#[test]
+fn r24_later_pages_of_an_inferred_table_follow_on_mismatch() {
+    let pages = [&br#"[{"n":1,"o":{"a":1}}]"#[..], br#"[{"n":"x","o":5,"late":1},{"n":"7","o":null}]"#];
+    let mut lenient = spec("");
+    lenient.schema.on_mismatch = OnMismatch::Null;
+    let mut decoder = Decoder::new(lenient, None, None).unwrap();
+    decoder.page(200, pages[0], &mut idle()).unwrap();
+    let page = decoder.page(200, pages[1], &mut idle()).unwrap();
+    assert_eq!(shown(&page), "n=- o_a=-; n=7 o_a=-");
+    assert_eq!((page.counts.nulled["n"].count, page.counts.nulled["o_a"].first.as_deref()), (1, Some("5")));
+    assert_eq!((page.counts.converted["n"].count, page.counts.undeclared.count), (1, 1));
+    let mut strict = Decoder::new(spec(""), None, None).unwrap();
+    strict.page(200, pages[0], &mut idle()).unwrap();
+    assert_eq!(strict.page(200, pages[1], &mut idle()).unwrap_err().kind(), ErrorKind::Decode);
 }
 
 #[test]
@@ -506,7 +534,7 @@ fn r26_batches_have_at_most_batch_rows() {
 }
 
 #[test]
-fn r26_deep_nesting_is_an_error_and_not_a_crash() {
+fn r24_nesting_a_million_deep_is_an_error_and_not_a_crash() {
     let deep = format!("[{{\"id\":1,\"x\":{}{}}}]", "[".repeat(1_000_000), "]".repeat(1_000_000));
     let (kind, said) = refused(spec(""), ids(), &deep);
     assert!(kind == ErrorKind::Decode && said.contains("nested deeper"), "{said}");
@@ -674,6 +702,14 @@ fn reference(value: Option<&Value>, data_type: ColumnType) -> String {
     }
 }
 
+/// Objects whose keys stand again and again.
+fn repeating() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![Just("null".to_owned()), (0_i64..99).prop_map(|n| n.to_string()), Just("\"x\"".to_owned())];
+    leaf.prop_recursive(3, 24, 5, |inner| {
+        prop::collection::vec(("[ab]", inner), 0..5).prop_map(|members| object(&members))
+    })
+}
+
 /// A value as an API might write it, numbers of any length among them.
 fn written() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
@@ -701,6 +737,32 @@ fn object(members: &[(String, String)]) -> String {
 }
 
 proptest! {
+    #[test]
+    fn r24_of_repeated_keys_the_last_counts_at_every_depth(
+        records in prop::collection::vec(prop::collection::vec(("[ab]", repeating()), 0..6), 1..5),
+        batch_rows in 1_usize..4,
+    ) {
+        let records: Vec<String> = records.iter().map(|members| object(members)).collect();
+        let columns = [
+            ("a", "/a", ColumnType::Int64),
+            ("b", "/b", ColumnType::Int64),
+            ("ab", "/a/b", ColumnType::Int64),
+            ("aab", "/a/a/b", ColumnType::Int64),
+            ("baa", "/b/a/a", ColumnType::Int64),
+        ];
+        let spec = DecodeSpec { batch_rows, ..spec("") };
+        let page = decoded(spec, schema_of(&columns), &format!("[{}]", records.join(","))).unwrap();
+        let want: Vec<String> = records
+            .iter()
+            .map(|record| {
+                let record: Value = serde_json::from_str(record).unwrap();
+                let cells = columns.map(|(name, path, data_type)| format!("{name}={}", reference(record.pointer(path), data_type)));
+                cells.join(" ")
+            })
+            .collect();
+        prop_assert_eq!(shown(&page), want.join("; "));
+    }
+
     #[test]
     fn r24_every_sampled_value_fits_its_inferred_column_without_loss(
         records in prop::collection::vec(prop::collection::vec(("[a-c]", written()), 0..4), 1..6),

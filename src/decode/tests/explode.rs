@@ -19,14 +19,10 @@ fn outer(column: &str) -> DecodeSpec {
 }
 
 /// The rows of the pages of one walk.
-fn rows_of(
-    spec: DecodeSpec,
-    select: Option<&[&str]>,
-    pages: &[&str],
-) -> Result<(String, Vec<u64>, crate::counts::Counts)> {
+fn rows_of(spec: DecodeSpec, select: Option<&[&str]>, pages: &[&str]) -> Result<(String, Vec<u64>, Counts)> {
     let select = select.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
     let mut decoder = Decoder::new(spec, None, select)?;
-    let (mut shown_rows, mut received, mut counts) = (Vec::new(), Vec::new(), crate::counts::Counts::default());
+    let (mut shown_rows, mut received, mut counts) = (Vec::new(), Vec::new(), Counts::default());
     for body in pages {
         let mut page = decoder.page(200, body.as_bytes(), &mut idle())?;
         received.push(page.received);
