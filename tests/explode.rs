@@ -117,3 +117,20 @@ fn r31_a_name_that_no_array_has_fails_with_the_arrays_there_are() {
     let place = Place::new(&api.base(), CONFIG);
     place.read("orders_nothing").output().expect_failure().says("lines");
 }
+
+#[test]
+fn r24_a_printed_block_is_the_schema_that_printed_it() {
+    let item = json!({ "id": 1, "a.b": 1.5, "x/y~z": true, "user": { "full name": "n", "include": null }, "v": [1], "\u{e9}": "" });
+    let api = Api::new(vec![get("/items", &json!({ "items": [item] }))]);
+    let config = |columns: &str| {
+        format!(
+            "base-url = \"{{{{BASE}}}}\"\ntables {{ items {{\nendpoint = \"/items\"\ndata-path = \"/items\"\n{columns}\n}} }}\n"
+        )
+    };
+    let place = Place::new(&api.base(), &config(""));
+    let printed = place.run(&["schema", "CONFIG", "items"]).output().expect(0).stdout;
+    let rows = place.read("items").output().expect(0).rows();
+    let pasted = Place::new(&api.base(), &config(&printed));
+    assert_eq!(pasted.run(&["schema", "CONFIG", "items"]).output().expect(0).stdout, printed);
+    assert_eq!(pasted.read("items").output().expect(0).rows(), rows);
+}
