@@ -6,6 +6,7 @@
 
 mod cli;
 mod crash;
+mod explode;
 mod gate;
 mod kill;
 mod output;

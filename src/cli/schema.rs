@@ -21,7 +21,8 @@ pub(super) async fn run(config: &Path, table: &str, console: &mut Console) -> Re
     let source = open(config, console)?;
     let known = source.table(table)?;
     let Some(schema) = known.schema() else { return console.print(&sampled(&source, known.config()).await?) };
-    console.print(&block(&schema, &exploded(&known.config().name, known.config().json_columns())))
+    let exploded: Vec<String> = known.config().json_columns().map(|c| exploded_line(table, c, None)).collect();
+    console.print(&block(&schema, &exploded))
 }
 
 /// The columns that a read would infer from the first page that has records.
@@ -36,7 +37,9 @@ async fn sampled(source: &Source, table: &TableConfig) -> Result<String> {
         }
         Sampled::Known(Layout { schema, .. }) => {
             let arrays = if table.explode().is_some() { explode::arrays(&texts, &settings)? } else { Vec::new() };
-            Ok(block(&schema, &exploded(&table.name, arrays.iter().map(String::as_str))))
+            let left_out = |array: &Column| schema.columns.iter().all(|column| column.path != array.path);
+            let lines = arrays.iter().map(|a| exploded_line(&table.name, &a.name, Some(a).filter(|a| left_out(a))));
+            Ok(block(&schema, &lines.collect::<Vec<_>>()))
         }
         Sampled::NoElement => {
             let what = "all arrays of the first records are empty, so there are no columns to show";
@@ -74,12 +77,14 @@ fn block(schema: &TableSchema, exploded: &[String]) -> String {
         lines.push("  # a field without a name is left out: give it one, with path = \"/\"\n".to_owned());
     }
     let rest = schema.rest.as_ref().map(|rest| format!("# undeclared fields are kept in {}\n", one_line(&rest.name)));
-    let exploded = exploded.iter().map(|name| format!("# exploded table: {}\n", one_line(name)));
-    format!("{}{}columns {{\n{}}}", rest.unwrap_or_default(), exploded.collect::<String>(), lines.concat())
+    format!("{}{}columns {{\n{}}}", rest.unwrap_or_default(), exploded.concat(), lines.concat())
 }
 
-fn exploded<'a>(table: &str, columns: impl Iterator<Item = &'a str>) -> Vec<String> {
-    columns.map(|column| exploded_name(table, column)).collect()
+/// An exploded table by name; where its array is no column, what to add so that a pasted block does not lose it.
+fn exploded_line(table: &str, column: &str, array: Option<&Column>) -> String {
+    let name = one_line(&exploded_name(table, column));
+    let add = array.map(|array| format!("; with declared columns it needs {}", line(array).trim()));
+    format!("# exploded table: {name}{}\n", add.unwrap_or_default())
 }
 
 /// The columns of an exploded table. They follow from its table and cannot be declared, so this is only to be read.
@@ -163,5 +168,54 @@ mod tests {
             "columns {\n  id { type = int64 }\n  user_name { type = string, path = \"/user/name\" }\n  \
              \"a.b\" { type = \"decimal(10,2)\" }\n  at { type = timestamp, format = \"epoch-ms\" }\n}"
         );
+    }
+
+    /// A block, loaded as the columns of a table.
+    fn loaded(block: &str) -> Vec<Column> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("source.conf");
+        let text = format!("base-url = \"https://h\"\ntables {{ t {{\nendpoint = e\n{block}\n}} }}\n");
+        std::fs::write(&file, &text).unwrap();
+        let config = crate::config::load::load_with_env(&file, &std::collections::HashMap::new());
+        let config = config.unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+        schema::declared(&config.tables[0]).unwrap().columns
+    }
+
+    fn infer(record: &serde_json::Value) -> Option<TableSchema> {
+        let settings = SchemaConfig {
+            mode: SchemaMode::Infer,
+            flatten_depth: 2,
+            on_mismatch: OnMismatch::Fail,
+            rest_column: None,
+            batch_rows: 10,
+            explode: None,
+        };
+        schema::infer::infer([record.to_string().as_str()], &settings).ok()
+    }
+
+    #[test]
+    fn r24_a_block_of_odd_names_loads_back() {
+        let record = serde_json::json!({
+            "include": 1, "a.b": 2, "a/b~c": 3, "~1": 4, "with space": 5, "quo\"te": 6, "back\\slash": 7, "${X}": 8,
+            "line\nbreak": 9, "é": 10, "#no": 11, "//no": 12, "true": 13, "null": 14, "1": 15, "+=": 16, "a": { "~": { "/": 17 } },
+            "big": 123_456_789_012_345_678_901_u128.to_string(), "list": [1], "\u{1}": 18, "-": 19, "{}": 20, "a:b=c": 21,
+        });
+        let schema = infer(&record).unwrap();
+        assert_eq!(loaded(&block(&schema, &[exploded_line("t", "x\ny", Some(&schema.columns[0]))])), schema.columns);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn r24_any_inferred_block_loads_back_as_the_same_columns(
+            record in proptest::collection::btree_map("\\PC{1,6}|[a-z~/._\" $#\\\\{}]{1,6}", proptest::option::of(-9_i64..9), 1..8),
+            inner in proptest::collection::btree_map("\\PC{1,4}", proptest::bool::ANY, 1..4),
+        ) {
+            let mut record = serde_json::json!(record);
+            record["nested"] = serde_json::json!(inner);
+            // Names that meet after flattening are an error, and no block.
+            if let Some(schema) = infer(&record) {
+                proptest::prop_assert_eq!(loaded(&block(&schema, &[])), schema.columns);
+            }
+        }
     }
 }

@@ -21,6 +21,8 @@ use crate::error::{ErrorKind, Result};
 use crate::position::{Boundary, BoundaryPolicy, Seen, TimestampFormat};
 use crate::schema::{self, Column, RestColumn, TableSchema};
 
+mod explode;
+
 fn ptr(text: &str) -> PointerBuf {
     PointerBuf::parse(text).unwrap()
 }
@@ -322,13 +324,114 @@ fn r24_one_reading_or_null_and_both_are_counted() {
 }
 
 #[test]
-fn r24_duplicate_keys_are_counted_and_the_first_wins() {
+fn r24_duplicate_keys_are_counted_and_the_last_wins() {
     let page = decoded(spec("/items"), ids(), r#"{"items":[{"id":1},{"id":2,"x":0,"x":1,"i\u0064":"3"}]}"#).unwrap();
-    assert_eq!(shown(&page), "id=1; id=2");
-    assert_eq!(page.counts.duplicate_keys.count, 1);
-    let page = decoded(spec(""), ids(), r#"[{"id":1},{"id":2,"id":3}]"#).unwrap();
+    assert_eq!(shown(&page), "id=1; id=3");
+    assert_eq!((page.counts.duplicate_keys.count, page.counts.converted["id"].count), (1, 1));
+    let page = decoded(spec(""), ids(), r#"[{"id":1},{"id":2,"id":3},{"id":4,"id":5,"id":6},{"id":7}]"#).unwrap();
+    assert_eq!(shown(&page), "id=1; id=3; id=6; id=7");
     assert_eq!(page.counts.duplicate_keys.first.as_deref(), Some("key `id` in record 2"));
+    assert_eq!((page.counts.duplicate_keys.count, page.received), (3, 4));
     assert!(page.counts.nulled.is_empty());
+}
+
+#[test]
+fn r24_a_superseded_value_leaves_no_trace() {
+    let columns = schema_of(&[
+        ("id", "/id", ColumnType::Int64),
+        ("n", "/n", ColumnType::Int64),
+        ("b", "/a/b", ColumnType::Int64),
+    ]);
+    let strict = TableSchema { on_mismatch: OnMismatch::Fail, ..columns.clone() };
+    let body = r#"[{"n":"5","id":"x","a":{"b":1},"id":1,"a":{"b":"y","b":"3"}},{"id":2,"a":{"b":8},"a":null}]"#;
+    for schema in [columns, strict.clone()] {
+        let page = decoded(spec(""), schema, body).unwrap();
+        assert_eq!(shown(&page), "id=1 n=5 b=3; id=2 n=- b=-");
+        assert_eq!(page.counts.duplicate_keys.count, 4);
+        assert!(page.counts.nulled.is_empty(), "{:?}", page.counts.nulled);
+        let converted: Vec<_> =
+            page.counts.converted.iter().map(|(name, tally)| (name.as_str(), tally.count)).collect();
+        assert_eq!(converted, [("b", 1), ("n", 1)]);
+    }
+    let (_, said) = refused(spec(""), strict, r#"[{"id":1,"id":"x"}]"#);
+    assert!(said.contains("column `id`: \"x\" is not int64"), "{said}");
+    let page = decoded(spec(""), with_rest(ids()), r#"[{"id":1,"x":1,"id":2}]"#).unwrap();
+    assert_eq!(shown(&page), r#"id=2 rest={"x":1}"#);
+}
+
+#[test]
+fn r24_keys_that_stand_a_hundred_thousand_times_end() {
+    let mut many = String::new();
+    for n in 0..100_000 {
+        let _ = write!(many, "\"id\":{n},");
+    }
+    let page = decoded(spec(""), ids(), &format!("[{{{many}\"id\":-1}}]")).unwrap();
+    assert_eq!((shown(&page).as_str(), page.counts.duplicate_keys.count), ("id=-1", 100_000));
+}
+
+#[test]
+fn r24_a_position_is_read_from_the_last_of_two_keys() {
+    let policy = BoundaryPolicy {
+        format: Some(TimestampFormat::Rfc3339),
+        stored: None,
+        lag: std::time::Duration::ZERO,
+        not_after: None,
+        dedup: false,
+    };
+    let mut boundary = Boundary::new(policy, Seen::default());
+    let spec = DecodeSpec { timestamp: Some(ptr("/ts")), ..spec("") };
+    let body = br#"[{"id":1,"ts":"2027-01-01T00:00:00Z","ts":"2026-01-01T00:00:00Z"},{"id":2}]"#;
+    let page = Decoder::new(spec, Some(ids()), None).unwrap().page(200, body, &mut boundary).unwrap();
+    assert_eq!((shown(&page).as_str(), boundary.best()), ("id=1; id=2", Some("2026-01-01T00:00:00Z")));
+}
+
+#[test]
+fn r24_what_json_does_not_allow_is_an_error_wherever_it_stands() {
+    for (body, part) in [
+        ("[{\"id\":1,\"skip\":\"a\u{1}b\"}]", "control character"),
+        ("[{\"id\":1,\"skip\":\"a\nb\"}]", "control character"),
+        (r#"[{"id":1,"skip":NaN}]"#, "expected a value"),
+        (r#"[{"id":1,"skip":"\x"}]"#, "an escape that JSON does not have"),
+    ] {
+        let (kind, said) = refused(spec(""), ids(), body);
+        assert!(kind == ErrorKind::Decode && said.contains(part) && said.contains("at byte"), "{said}");
+    }
+}
+
+#[test]
+fn r24_a_key_around_the_records_that_stands_twice_is_an_error() {
+    let spec = DecodeSpec { next: Some(ptr("/meta/next")), ..spec("/items") };
+    for body in [r#"{"items":[],"items":[{"id":1}]}"#, r#"{"items":[],"meta":{"next":"a","next":"b"}}"#] {
+        let (kind, said) = refused(spec.clone(), ids(), body);
+        assert!(kind == ErrorKind::Decode && said.contains("stands twice"), "{said}");
+    }
+}
+
+#[test]
+fn r24_later_pages_of_an_inferred_table_follow_on_mismatch() {
+    let pages = [&br#"[{"n":1,"o":{"a":1}}]"#[..], br#"[{"n":"x","o":5,"late":1},{"n":"7","o":null}]"#];
+    let mut lenient = spec("");
+    lenient.schema.on_mismatch = OnMismatch::Null;
+    let mut decoder = Decoder::new(lenient, None, None).unwrap();
+    decoder.page(200, pages[0], &mut idle()).unwrap();
+    let page = decoder.page(200, pages[1], &mut idle()).unwrap();
+    assert_eq!(shown(&page), "n=- o_a=-; n=7 o_a=-");
+    assert_eq!((page.counts.nulled["n"].count, page.counts.nulled["o_a"].first.as_deref()), (1, Some("5")));
+    assert_eq!((page.counts.converted["n"].count, page.counts.undeclared.count), (1, 1));
+    let mut strict = Decoder::new(spec(""), None, None).unwrap();
+    strict.page(200, pages[0], &mut idle()).unwrap();
+    assert_eq!(strict.page(200, pages[1], &mut idle()).unwrap_err().kind(), ErrorKind::Decode);
+}
+
+#[test]
+fn r24_half_a_character_is_no_text_and_stays_as_json() {
+    let body = r#"[{"id":1,"s":"a\ud800"},{"id":2,"s":"\ud83d\ude00\u0000"}]"#;
+    let strings = schema_of(&[("s", "/s", ColumnType::String)]);
+    let page = decoded(spec(""), strings, body).unwrap();
+    assert_eq!(shown(&page), "s=-; s=😀\0");
+    assert_eq!(page.counts.nulled["s"].first.as_deref(), Some(r#""a\ud800""#));
+    let page = Decoder::new(spec(""), None, None).unwrap().page(200, body.as_bytes(), &mut idle()).unwrap();
+    assert_eq!(shown(&page), r#"id=1 s="a\ud800"; id=2 s="\ud83d\ude00\u0000""#);
 }
 
 #[test]
@@ -434,12 +537,19 @@ fn r26_batches_have_at_most_batch_rows() {
 }
 
 #[test]
-fn r26_deep_nesting_is_an_error_and_not_a_crash() {
-    let deep = format!("[{{\"id\":1,\"x\":{}{}}}]", "[".repeat(100_000), "]".repeat(100_000));
+fn r24_nesting_a_million_deep_is_an_error_and_not_a_crash() {
+    let deep = format!("[{{\"id\":1,\"x\":{}{}}}]", "[".repeat(1_000_000), "]".repeat(1_000_000));
     let (kind, said) = refused(spec(""), ids(), &deep);
     assert!(kind == ErrorKind::Decode && said.contains("nested deeper"), "{said}");
     let mut decoder = Decoder::new(spec(""), None, None).unwrap();
     assert!(decoder.page(200, deep.as_bytes(), &mut idle()).is_err());
+    // Lines are looked into before they are decoded, as deep as the setting allows.
+    let line = format!("{{\"a\":{}1{}}}\n", "{\"a\":".repeat(50_000), "}".repeat(50_000));
+    let mut deepest = spec("");
+    deepest.schema.flatten_depth = usize::MAX;
+    let mut decoder = LineDecoder::new(deepest, None, None, u64::MAX).unwrap();
+    let pushed = decoder.push(line.as_bytes(), &mut idle()).and_then(|_| decoder.finish(&mut idle()));
+    assert!(pushed.unwrap_err().to_string().contains("nested deeper"));
 }
 
 #[test]
@@ -595,7 +705,84 @@ fn reference(value: Option<&Value>, data_type: ColumnType) -> String {
     }
 }
 
+/// Objects whose keys stand again and again.
+fn repeating() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![Just("null".to_owned()), (0_i64..99).prop_map(|n| n.to_string()), Just("\"x\"".to_owned())];
+    leaf.prop_recursive(3, 24, 5, |inner| {
+        prop::collection::vec(("[ab]", inner), 0..5).prop_map(|members| object(&members))
+    })
+}
+
+/// A value as an API might write it, numbers of any length among them.
+fn written() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        any::<bool>().prop_map(|b| b.to_string()),
+        any::<i64>().prop_map(|n| n.to_string()),
+        "-?[1-9][0-9]{0,40}",
+        "-?(0|[1-9][0-9]{0,17})\\.[0-9]{1,20}(e-?[0-9]{1,3})?",
+        any::<f64>().prop_filter("finite", |f| f.is_finite()).prop_map(|f| format!("{f:e}")),
+        "[a-z0-9 ]{0,5}".prop_map(|text| format!("\"{text}\"")),
+        Just("\"\\ud800\"".to_owned()),
+    ];
+    leaf.prop_recursive(2, 8, 3, |inner| {
+        let members = prop::collection::vec(("[ab]", inner.clone()), 0..3);
+        prop_oneof![
+            prop::collection::vec(inner, 0..3).prop_map(|items| format!("[{}]", items.join(","))),
+            members.prop_map(|members| object(&members)),
+        ]
+    })
+}
+
+fn object(members: &[(String, String)]) -> String {
+    let members: Vec<_> = members.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
+    format!("{{{}}}", members.join(","))
+}
+
 proptest! {
+    #[test]
+    fn r24_of_repeated_keys_the_last_counts_at_every_depth(
+        records in prop::collection::vec(prop::collection::vec(("[ab]", repeating()), 0..6), 1..5),
+        batch_rows in 1_usize..4,
+    ) {
+        let records: Vec<String> = records.iter().map(|members| object(members)).collect();
+        let columns = [
+            ("a", "/a", ColumnType::Int64),
+            ("b", "/b", ColumnType::Int64),
+            ("ab", "/a/b", ColumnType::Int64),
+            ("aab", "/a/a/b", ColumnType::Int64),
+            ("baa", "/b/a/a", ColumnType::Int64),
+        ];
+        let spec = DecodeSpec { batch_rows, ..spec("") };
+        let page = decoded(spec, schema_of(&columns), &format!("[{}]", records.join(","))).unwrap();
+        let want: Vec<String> = records
+            .iter()
+            .map(|record| {
+                let record: Value = serde_json::from_str(record).unwrap();
+                let cells = columns.map(|(name, path, data_type)| format!("{name}={}", reference(record.pointer(path), data_type)));
+                cells.join(" ")
+            })
+            .collect();
+        prop_assert_eq!(shown(&page), want.join("; "));
+    }
+
+    #[test]
+    fn r24_every_sampled_value_fits_its_inferred_column_without_loss(
+        records in prop::collection::vec(prop::collection::vec(("[a-c]", written()), 0..4), 1..6),
+    ) {
+        let records: Vec<String> = records.iter().map(|members| object(members)).collect();
+        let body = format!("[{}]", records.join(","));
+        let page = Decoder::new(spec(""), None, None).unwrap().page(200, body.as_bytes(), &mut idle());
+        match page {
+            Ok(page) => {
+                prop_assert_eq!(page.received, records.len() as u64);
+                prop_assert!(page.counts.converted.is_empty() && page.counts.nulled.is_empty(), "{:?}", page.counts);
+                prop_assert_eq!(page.counts.undeclared.count, 0);
+            }
+            Err(error) => prop_assert!(error.to_string().contains("would both be column"), "{}", error),
+        }
+    }
+
     #[test]
     fn r24_rows_are_what_a_slow_reader_reads(records in prop::collection::vec(record(), 0..8), pretty in any::<bool>()) {
         let columns = [

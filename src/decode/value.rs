@@ -171,6 +171,9 @@ fn holds(value: f64, text: &str, kind: Kind) -> bool {
         Some(n) if value == 0.0 => n.mantissa == 0,
         #[allow(clippy::cast_possible_truncation, reason = "compared with the digits right away")]
         Some(n) if kind == Kind::Integer => n.scaled(0).is_some_and(|n| value.abs() < 1.7e38 && value as i128 == n),
+        // 17 digits tell any two floats apart, but not any two whole numbers.
+        #[allow(clippy::cast_possible_truncation, reason = "compared with the digits right away")]
+        Some(n) if n.exponent == 0 && n.digits > 15 => n.digits <= 17 && n.scaled(0) == Some(value as i128),
         Some(n) => n.digits <= 17,
         None => false,
     }
@@ -353,6 +356,7 @@ mod tests {
             ("9007199254740993", Exact(9_007_199_254_740_993)),
             ("-9223372036854775808", Exact(i64::MIN)),
             ("9223372036854775808", Mismatch),
+            ("18446744073709551616", Mismatch),
             ("3.0", Converted(3)),
             ("3e0", Converted(3)),
             ("1.5e1", Converted(15)),
@@ -391,6 +395,12 @@ mod tests {
             ("9007199254740992", Exact(9_007_199_254_740_992.0)),
             ("9007199254740993", Converted(9_007_199_254_740_992.0)),
             ("12345678901234567168", Exact(12_345_678_901_234_567_168.0)),
+            ("9007199254740993.0", Converted(9_007_199_254_740_992.0)),
+            ("9007199254740994.0", Exact(9_007_199_254_740_994.0)),
+            ("18446744073709551616", Exact(18_446_744_073_709_551_616.0)),
+            ("-0.0", Exact(-0.0)),
+            ("1e400", Mismatch),
+            ("-1e400", Mismatch),
             ("\"2.5\"", Converted(2.5)),
             ("\"NaN\"", Mismatch),
             ("\"inf\"", Mismatch),
@@ -428,6 +438,11 @@ mod tests {
             assert_eq!(decimal(&token(text), 6, 2), want, "{text}");
         }
         assert_eq!(decimal(&token("12345678901234567890123456789"), 38, 10), Mismatch);
+        let most = "9".repeat(38);
+        assert_eq!(decimal(&token(&most), 38, 0), Exact(10_i128.pow(38) - 1));
+        assert_eq!(decimal(&token(&format!("{most}.0")), 38, 0), Exact(10_i128.pow(38) - 1));
+        assert_eq!(decimal(&token(&format!("1{}", "0".repeat(38))), 38, 0), Mismatch);
+        assert_eq!(decimal(&token("18446744073709551616"), 20, 0), Exact(18_446_744_073_709_551_616));
     }
 
     #[test]

@@ -119,8 +119,8 @@ fn inferred(records: &[&str], config: &SchemaConfig) -> Result<(TableSchema, Vec
 }
 
 /// The array columns of records, for whoever lists tables.
-pub fn arrays(records: &[&str], config: &SchemaConfig) -> Result<Vec<String>> {
-    Ok(inferred(records, config)?.1.into_iter().map(|column| column.name).collect())
+pub fn arrays(records: &[&str], config: &SchemaConfig) -> Result<Vec<Column>> {
+    inferred(records, config).map(|(_, arrays)| arrays)
 }
 
 /// With `explode_view`, arrays leave their table.

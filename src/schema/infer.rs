@@ -7,7 +7,7 @@
 //! | none but null | `string` |
 //! | integers within 64 bits | `int64` |
 //! | integers beyond that, of at most 38 digits | `decimal(38,0)` |
-//! | longer integers | `string` |
+//! | longer integers | `json` |
 //! | fractions, with or without integers that a float holds | `float64` |
 //! | fractions and an integer beyond 2^53, or a number that no float holds with all its digits | `json`: they stay |
 //! | booleans | `boolean` |
@@ -111,7 +111,7 @@ enum Width {
     Float,
     Int64,
     Decimal,
-    Text,
+    Longer,
 }
 
 impl Shape {
@@ -170,9 +170,8 @@ impl Shape {
             (false, 1) if self.text => ColumnType::String,
             (false, 1) => match (self.integer, self.fraction) {
                 (None | Some(Width::Float), true) => ColumnType::Float64,
-                (Some(_), true) => ColumnType::Json,
+                (Some(_), true) | (Some(Width::Longer), false) => ColumnType::Json,
                 (Some(Width::Decimal), false) => ColumnType::Decimal(38, 0),
-                (Some(Width::Text), false) => ColumnType::String,
                 (_, false) => ColumnType::Int64,
             },
             _ => ColumnType::Json,
@@ -186,7 +185,7 @@ fn width(digits: &str) -> Width {
         Ok(n) if n.unsigned_abs() <= 1 << 53 => Width::Float,
         Ok(_) => Width::Int64,
         Err(_) if digits.trim_start_matches('-').len() <= 38 => Width::Decimal,
-        Err(_) => Width::Text,
+        Err(_) => Width::Longer,
     }
 }
 
@@ -229,6 +228,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::config::{OnMismatch, SchemaMode};
 
@@ -271,17 +272,25 @@ mod tests {
             (&["1", "null", "-2"], "Int64"),
             (&["9223372036854775807", "-9223372036854775808"], "Int64"),
             (&["1", "9223372036854775808"], "Decimal(38, 0)"),
-            (&["123456789012345678901234567890123456789"], "String"),
+            (&["123456789012345678901234567890123456789"], "Json"),
             (&["1", "2.5"], "Float64"),
             (&["9007199254740992", "2.5"], "Float64"),
             (&["9007199254740993", "2.5"], "Json"),
             (&["1e400"], "Json"),
+            (&["1e-400"], "Json"),
+            (&["-0.0", "0e9"], "Float64"),
+            (&["0.12345678901234567"], "Float64"),
+            (&["0.123456789012345678"], "Json"),
+            (&["9007199254740993.0"], "Json"),
+            (&["18446744073709551616"], "Decimal(38, 0)"),
+            (&["\"a\"", "\"\\ud800\""], "Json"),
             (&["true", "false"], "Boolean"),
             (&["\"a\"", "\"2026-01-01T00:00:00Z\""], "String"),
             (&["\"5\"", "5"], "Json"),
             (&["true", "1"], "Json"),
             (&["[1]", "null"], "Json"),
             (&["[1]", "1"], "Json"),
+            (&["[1]", "{\"a\":1}"], "Json"),
             (&["{}"], "Json"),
         ] {
             let records: Vec<_> = values.iter().map(|v| format!("{{\"v\":{v}}}")).collect();
@@ -303,7 +312,7 @@ mod tests {
         assert_eq!(columns(&[r#"{"a":{"b":{"c":{"d":1}}}}"#]), "a_b_c Json");
         assert_eq!(columns(&[r#"{"a":{"b":1}}"#, r#"{"a":"x"}"#]), "a Json");
         assert_eq!(columns(&[r#"{"a":{"b":1}}"#, r#"{"a":null}"#, "{}"]), "a_b Int64");
-        assert_eq!(columns(&[r#"{"a":1,"a":"x"}"#]), "a Int64");
+        assert_eq!(columns(&[r#"{"a":1,"a":"x"}"#]), "a String");
         assert_eq!(columns(&["{}"]), "");
     }
 
@@ -322,5 +331,49 @@ mod tests {
         let schema = infer([r#"{"a":{"b":1}}"#], &config).unwrap();
         assert_eq!(schema.names(), ["a_b", "rest"]);
         assert_eq!(schema.rest.map(|r| r.declared.len()), Some(1));
+    }
+
+    fn value() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            Just("null".to_owned()),
+            any::<bool>().prop_map(|b| b.to_string()),
+            any::<i64>().prop_map(|n| n.to_string()),
+            (-20_i64..20).prop_map(|n| n.to_string()),
+            "-?[1-9][0-9]{0,40}",
+            "-?[0-9](\\.[0-9]{1,20})(e-?[0-9]{1,3})?",
+            "[a-z0-9 ]{0,5}".prop_map(|text| format!("\"{text}\"")),
+            Just("\"\\ud800\"".to_owned()),
+        ];
+        leaf.prop_recursive(2, 8, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(|items| format!("[{}]", items.join(","))),
+                prop::collection::vec(("[ab]", inner), 0..3).prop_map(|members| record(&members)),
+            ]
+        })
+    }
+
+    fn record(members: &[(String, String)]) -> String {
+        let members: Vec<_> = members.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
+        format!("{{{}}}", members.join(","))
+    }
+
+    proptest! {
+        #[test]
+        fn r24_the_order_of_records_changes_no_column(
+            records in prop::collection::vec(prop::collection::vec(("[a-c]", value()), 0..4), 1..6),
+            by in 0_usize..6,
+        ) {
+            let records: Vec<String> = records.iter().map(|members| record(members)).collect();
+            let mut moved = records.clone();
+            moved.rotate_left(by % records.len());
+            moved.swap(0, by % records.len());
+            let columns = |records: &[String]| {
+                let schema = infer(records.iter().map(String::as_str), &config(2)).map_err(|error| error.kind())?;
+                let mut columns: Vec<_> = schema.columns.into_iter().map(|c| (c.path.to_string(), c.name, c.data_type)).collect();
+                columns.sort_by(|a, b| a.0.cmp(&b.0));
+                Ok::<_, ErrorKind>(columns)
+            };
+            prop_assert_eq!(columns(&records), columns(&moved));
+        }
     }
 }

@@ -177,3 +177,60 @@ fn r13_credentials_over_plain_http_are_warned_about() {
     let oauth = "auth { type = oauth2_client, client-id = a, client-secret = bcd, token-url = \"http://t/\" }";
     assert_eq!(load(&format!("{}\n{oauth}", items(""))).warnings[0].key, "auth.token-url");
 }
+
+#[test]
+fn r31_tables_of_one_name_are_problems_that_name_both() {
+    let config =
+        |tables: &str| format!("base-url = \"https://h\"\nschema {{ array-handling = both }}\ntables {{ {tables} }}");
+    let json =
+        |name: &str, column: &str| format!("{name} {{ endpoint = e, columns {{ {column} {{ type = json }} }} }}\n");
+    let problems = Files::new(&config(&(json("a", "b") + &json("a_b", "c")))).problems();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].key == "tables.a.columns.b" && problems[0].message.contains("a_b"), "{problems:?}");
+    let problems = Files::new(&config(&(json("a", "b_c") + &json("a_b", "c")))).problems();
+    assert!(problems[0].message.contains("a_b_c") && problems[0].message.contains("table a:"), "{problems:?}");
+    load(&config(&(json("a", "b") + "a_c { endpoint = e }")));
+}
+
+#[test]
+fn r31_a_name_stands_for_one_array_column_or_says_why_not() {
+    let source = load(
+        "base-url = \"https://h\"\nschema { array-handling = both, explode-outer = true }\n\
+         tables { a.endpoint = e, a_b.endpoint = e, s { endpoint = e, columns { j.type = json, t.type = string } },\n\
+         k { endpoint = e, checkpoint { enabled = true, path = c, mode = token, token-path = \"/t\", token-param = t } } }",
+    );
+    let named = |name: &str| match named(&source.tables, name) {
+        Named::Table(table) => {
+            let of = table.array().unwrap();
+            format!("{} = {}.{}", table.name, of.table, of.column)
+        }
+        Named::Nothing(said) => said,
+    };
+    assert_eq!(named("a_c"), "a_c = a.c");
+    assert_eq!(named("s_j"), "s_j = s.j");
+    for (name, words) in [
+        ("a_b_c", &["\"b_c\" of table a ", "\"c\" of table a_b"][..]),
+        ("s_t", &["there is no table \"s_t\"", "s_j"]),
+        ("k_x", &["\"x\"", "table k,", "checkpoint"]),
+        ("a_x/y", &["has a /"]),
+        ("a_", &["there is no table"]),
+    ] {
+        let said = named(name);
+        assert!(words.iter().all(|word| said.contains(word)), "{name}: {said}");
+    }
+}
+
+#[test]
+fn r31_settings_without_an_effect_are_warned_about() {
+    let checkpoint = "checkpoint { enabled = true, path = c, mode = token, token-path = \"/t\", token-param = t }";
+    for (schema, lines, key) in [
+        ("explode-outer = true", "", "schema.explode-outer"),
+        ("array-handling = both, mode = variant", "", "schema.array-handling"),
+        ("array-handling = explode_view", checkpoint, "tables.items.checkpoint"),
+    ] {
+        let source = load(&format!("schema {{ {schema} }}\n{}", items(lines)));
+        assert_eq!(source.warnings.iter().map(|w| w.key.as_str()).collect::<Vec<_>>(), [key]);
+        assert!(source.tables[0].explode().is_none());
+    }
+    assert!(load(&format!("schema {{ array-handling = both }}\n{}", items(checkpoint))).warnings.is_empty());
+}
