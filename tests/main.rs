@@ -7,6 +7,7 @@
 mod bodies;
 mod cli;
 mod crash;
+mod fuzz;
 mod gate;
 mod kill;
 mod output;
