@@ -30,7 +30,7 @@ fn r24_what_is_written_as_csv_is_read_back_the_same() {
             "day": "2026-01-31", "at": "2026-01-31T10:00:00.250Z", "more": { "k": [1, "\""] } }),
         json!({ "id": -1, "ratio": 2000.0, "name": "NA", "yes": false }),
     ];
-    let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
+    let lines = records.map(|record| record.to_string()).join("\n");
     let api = Api::new(vec![text("/items", &lines)]);
     let written = place(&api, "ndjson", columns);
     let direct = written.read("items").output().expect(0).rows();
