@@ -83,6 +83,7 @@ fn r01_a_body_that_is_wrong_moves_nothing() {
         ("sse", format!("{event}event: error\ndata: {{\"text\":\"quota\"}}\n\n"), 3, "quota"),
         ("sse", format!("{event}data: {{\"id\":2}}\n"), 4, "the event at line 3 is cut off"),
         ("sse", format!("{event}data: <html>\n\n"), 4, "near <"),
+        ("sse", "{\"error\":\"quota\"}\n".to_owned(), 4, "quota"),
         ("csv", "id,ts\n1,2026-01-01T00:00:00Z\n2,\"".to_owned(), 4, "line 3 is cut off"),
         ("csv", "id,ts\n1,2026-01-01T00:00:00Z\n2\n".to_owned(), 4, "line 3 has 1 field"),
         ("csv", "{\"error\":\"quota\"}".to_owned(), 4, "quota"),

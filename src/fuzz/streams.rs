@@ -109,8 +109,16 @@ fn read(format: ResponseFormat, schema: Option<TableSchema>, pieces: &[&[u8]]) -
 fn events(text: &str) -> Option<Vec<String>> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let (whole, open) = text.rsplit_once('\n').map_or(("", text.as_str()), |(whole, open)| (whole, open));
-    let lines = if text.contains('\n') { whole.split('\n').collect() } else { Vec::new() };
+    let lines: Vec<&str> = if text.contains('\n') { whole.split('\n').collect() } else { Vec::new() };
     let (mut events, mut data, mut name, mut begun) = (Vec::new(), Vec::new(), "", false);
+    let is_known = |line: &&str| {
+        let field = line.split_once(':').map_or(*line, |(field, _)| field);
+        !line.is_empty() && matches!(field, "" | "data" | "event" | "id" | "retry")
+    };
+    let is_foreign = !lines.iter().any(is_known) && lines.iter().any(|line| !line.is_empty());
+    if is_foreign {
+        return None;
+    }
     for line in lines {
         if line.is_empty() {
             let data = std::mem::take(&mut data);
