@@ -1,5 +1,8 @@
 //! Event streams and CSV through the binary: what comes out, what is said, and that nothing moves when a body is wrong.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
 use serde_json::{Value, json};
 
 use crate::support::{Api, Mark, Place, Reply, Route};
@@ -10,13 +13,17 @@ fn text(target: &str, body: &str) -> Route {
 
 /// One table `items` in this format, with these lines; a checkpoint keeps the greatest `ts`.
 fn place(api: &Api, format: &str, lines: &str) -> Place {
+    place_at(&api.base(), format, lines)
+}
+
+fn place_at(base: &str, format: &str, lines: &str) -> Place {
     let kept = "checkpoint { enabled = true, path = \"{{DIR}}/ckpt\", mode = timestamp, timestamp-path = \"/ts\", \
                 timestamp-param = since }";
     let config = format!(
         "base-url = \"{{{{BASE}}}}\"\nhttp {{ response-format = {format}, max-retries = 0 }}\ntables {{\n  items {{ endpoint = \
          \"/items\"\n    {lines} }}\n  kept {{ endpoint = \"/items\"\n    {lines}\n    {kept} }}\n}}\n"
     );
-    Place::new(&api.base(), &config)
+    Place::new(base, &config)
 }
 
 const COLUMNS: &str = "columns { id { type = int64 }, name { type = string } }";
@@ -119,4 +126,19 @@ fn r05_positions_of_events_and_cells_are_read_like_those_of_records() {
         let accept = api.requests()[0].headers["accept"].clone();
         assert!(accept.starts_with(if format == "csv" { "text/csv" } else { "text/event-stream" }), "{accept}");
     }
+}
+
+#[test]
+fn r20_a_few_rows_of_a_stream_that_never_ends_come_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\ndata: {\"id\":1}\n\ndata: {\"id\":2}\n\ndata: ").unwrap();
+        // Until the run has ended.
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let place = place_at(&base, "sse", COLUMNS);
+    assert_eq!(place.read("items").args(["--limit", "2"]).output().expect(0).ids(), [1, 2]);
+    server.join().unwrap();
 }
