@@ -6,7 +6,7 @@ conformance := $(or $(RESTMARK_CONFORMANCE),../shared/conformance/run.py)
 
 export RESTMARK_TEST_CACHE := $(cache)
 
-.PHONY: build test lint soak bench doc
+.PHONY: build test lint soak fuzz bench doc
 
 build:
 	cargo build --release
@@ -29,6 +29,10 @@ soak:
 	scripts/setup
 	RESTMARK_KILL_ROUNDS=$(or $(KILLS),1000) cargo test --release --test integration -- --nocapture killed_at_random
 	for round in $$(seq $(or $(ROUNDS),20)); do cargo test --release --test integration -- gate:: kill:: real:: || exit 1; done
+
+# Each fuzz target for a time (SECONDS=60, TARGET=page for one alone); `make test` reads their seeds without a fuzzer.
+fuzz:
+	SECONDS_EACH=$(or $(SECONDS),60) TARGET=$(TARGET) scripts/fuzz
 
 bench: build
 	scripts/setup

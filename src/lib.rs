@@ -29,6 +29,9 @@ pub mod effect;
 pub mod error;
 pub mod fetch;
 pub mod filter;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod fuzz;
 pub mod paginate;
 pub mod plan;
 pub mod position;

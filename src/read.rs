@@ -512,7 +512,11 @@ impl Reader {
 
 impl Bodies {
     fn new(config: &SourceConfig, table: &TableConfig, partition: &Partition) -> Result<Self> {
-        let (spec, schema) = (DecodeSpec::for_table(table), crate::schema::for_table(table));
+        let (mut spec, schema) = (DecodeSpec::for_table(table), crate::schema::for_table(table));
+        if let (Some(limit), Some(_)) = (partition.limit, &schema) {
+            // A stream that never ends would have to fill a batch first.
+            spec.batch_rows = spec.batch_rows.min(usize::try_from(limit).unwrap_or(usize::MAX)).max(1);
+        }
         let select = partition.select.clone();
         let (format, max) = (config.http.response_format, config.http.max_body_bytes);
         Ok(match StreamDecoder::new(format, spec.clone(), schema.clone(), select.clone(), max)? {

@@ -41,6 +41,8 @@ every_fixture! {
     r01_a_link_read_that_dies_at_request_k_moves_no_timestamp: "link-timestamp",
     r01_a_next_url_read_that_dies_at_request_k_moves_no_token: "next-token",
     r01_a_streamed_body_that_dies_at_request_k_moves_no_timestamp: "ndjson-timestamp",
+    r01_an_event_stream_that_dies_at_request_k_moves_no_timestamp: "sse-timestamp",
+    r01_a_csv_body_that_dies_at_request_k_moves_no_timestamp: "csv-timestamp",
 }
 
 /// What happens at request k.

@@ -4,9 +4,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod bodies;
 mod cli;
 mod crash;
 mod explode;
+mod fuzz;
 mod gate;
 mod kill;
 mod output;

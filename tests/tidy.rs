@@ -16,7 +16,7 @@ const ROOMS: [&str; 13] = [
     "read",
     "commit",
     "source",
-    "filter sink run",
+    "filter sink run fuzz",
     "cli",
 ];
 
@@ -132,7 +132,7 @@ fn imports_are_found_in_every_form() {
 
 #[test]
 fn every_file_begins_by_saying_what_it_is() {
-    for folder in ["src", "tests"] {
+    for folder in ["src", "tests", "fuzz/fuzz_targets"] {
         for (path, text) in rust_files(folder) {
             assert!(text.starts_with("//! "), "{} does not begin with `//! `", path.display());
         }

@@ -67,14 +67,13 @@ impl CsvDecoder {
         Ok(Self { utf8: Utf8::default(), framer: RowFramer::new(max_body_bytes), begun: false, table })
     }
 
-    pub(super) fn begin(&mut self) -> Result<()> {
+    pub(super) fn begin(&mut self) {
         self.utf8 = Utf8::default();
         self.framer.begin();
         self.begun = false;
         self.table.writer = None;
         self.table.received = 0;
         self.table.pages.clear();
-        Ok(())
     }
 
     pub(super) fn schema(&self) -> Option<&TableSchema> {
@@ -94,10 +93,10 @@ impl CsvDecoder {
         self.utf8.finish()?;
         let Self { framer, table, .. } = self;
         framer.finish(|row| table.take(row, boundary))?;
-        self.flush(boundary)
+        self.flush()
     }
 
-    pub(super) fn flush(&mut self, _boundary: &mut Boundary) -> Result<Vec<Page>> {
+    pub(super) fn flush(&mut self) -> Result<Vec<Page>> {
         if let Some(writer) = &mut self.table.writer {
             writer.end_batch()?;
             if self.table.received > 0 {

@@ -196,7 +196,7 @@ mod tests {
     fn frame(pieces: &[&str]) -> (Vec<String>, Result<()>) {
         let (mut framer, mut shown) = (RowFramer::new(50), Vec::new());
         let mut show = |row: Row<'_>| {
-            shown.push(format!("{}: {}", row.place, row.cells().map(|cell| format!("<{cell}>")).collect::<String>()));
+            shown.push(format!("{}: <{}>", row.place, row.cells().collect::<Vec<_>>().join("><")));
             Ok(())
         };
         let read = pieces.iter().try_for_each(|piece| framer.push(piece, &mut show)).and_then(|()| framer.finish(show));
@@ -269,7 +269,7 @@ mod tests {
             let text: String = rows.iter().map(|row| row.iter().map(quoted).collect::<Vec<_>>().join(",") + "\r\n").collect();
             let (shown, read) = frame(&[&text]);
             read.unwrap();
-            let cells = |row: &Vec<String>| row.iter().map(|cell| format!("<{cell}>")).collect::<String>();
+            let cells = |row: &Vec<String>| format!("<{}>", row.join("><"));
             let shown: Vec<_> = shown.iter().map(|row| row.split_once(": ").unwrap().1.to_owned()).collect();
             prop_assert_eq!(shown, rows.iter().map(cells).collect::<Vec<_>>());
         }

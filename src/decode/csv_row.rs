@@ -137,7 +137,9 @@ impl RowWriter {
         let observed = !boundary.is_idle();
         if observed || !self.whole.is_empty() {
             self.room.record.clear();
-            self.cells.iter().zip(row.cells()).for_each(|(cell, text)| member(&cell.name, text, &mut self.room.record));
+            for (cell, text) in self.cells.iter().zip(row.cells()) {
+                member(&cell.name, text, &mut self.room.record);
+            }
             close(&mut self.room.record);
         }
         for at in &self.whole {
@@ -210,7 +212,9 @@ fn close(object: &mut String) {
 /// The schema of records with these names where none is declared: cells are texts, and nothing says otherwise.
 pub(super) fn inferred(names: &[String]) -> String {
     let mut object = String::new();
-    names.iter().for_each(|name| member(name, "", &mut object));
+    for name in names {
+        member(name, "", &mut object);
+    }
     close(&mut object);
     object
 }

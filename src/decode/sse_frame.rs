@@ -3,7 +3,7 @@
 //! Lines end in LF, CR or CRLF; a line that begins with a colon is a comment; an event is the lines up to a blank one,
 //! its data the `data:` lines joined by LF. `id` and `retry` are about connections, not about records.
 
-use super::record::Place;
+use super::record::{Place, cut};
 use super::stream::too_long;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -30,12 +30,25 @@ pub(super) struct EventFramer {
     begun: Option<u64>,
     name: String,
     data: Option<String>,
+    /// Whether any line was of an event stream; until then, the first that was not.
+    known: bool,
+    unknown: Option<String>,
 }
 
 impl EventFramer {
     /// An event whose data, or a line, is longer than `max` bytes is an error.
     pub(super) fn new(max: u64) -> Self {
-        Self { max, lines: 0, line: String::new(), after_cr: false, begun: None, name: String::new(), data: None }
+        Self {
+            max,
+            lines: 0,
+            line: String::new(),
+            after_cr: false,
+            begun: None,
+            name: String::new(),
+            data: None,
+            known: false,
+            unknown: None,
+        }
     }
 
     /// Another body begins.
@@ -77,8 +90,13 @@ impl EventFramer {
         self.data.as_deref().filter(|_| self.line.is_empty())
     }
 
-    /// The body has ended: nothing may be half there.
+    /// The body has ended: nothing may be half there, and something of an event stream must, if there is anything. An
+    /// error with status 200 must not be an empty stream (R16).
     pub(super) fn finish(&self) -> Result<()> {
+        let first = self.unknown.as_deref().or(Some(self.line.as_str())).filter(|line| !line.is_empty() && !self.known);
+        if let Some(first) = first.filter(|line| !line.starts_with(':')) {
+            return Err(Error::new(ErrorKind::Decode, format!("this is no event stream: {}", cut(first, 120))));
+        }
         let open = !self.line.is_empty() && !self.line.starts_with(':');
         match self.begun.or(open.then_some(self.lines + 1)) {
             None => Ok(()),
@@ -95,6 +113,10 @@ impl EventFramer {
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
+        self.known |= matches!(field, "" | "data" | "event" | "id" | "retry");
+        if !self.known {
+            self.unknown.get_or_insert_with(|| cut(line, 120));
+        }
         match field {
             "data" => {
                 let before = self.data.as_ref().map_or(0, |data| data.len() + 1);
@@ -175,7 +197,7 @@ mod tests {
             (": ping\n\n:\nretry: 10\n\ndata:x\n\n", vec![(6, "", "x")]),
             ("id: 4\nevent: x\ndata: a\n\ndata: b\n\n", vec![(1, "named", "a"), (5, "", "b")]),
             ("event: x\nid: 1\n\ndata: b\n\n", vec![(4, "", "b")]),
-            ("DATA: a\n data: b\nfoo: bar\nfoo\n\n", vec![]),
+            ("DATA: a\n data: b\nfoo: bar\nfoo\n\nretry\n", vec![]),
             ("data: a\r\rdata: b\r\n\r\ndata: c\n\n", vec![(1, "", "a"), (3, "", "b"), (5, "", "c")]),
             ("data: a\r\n\ndata: b\n\r", vec![(1, "", "a"), (3, "", "b")]),
             ("", vec![]),
@@ -199,6 +221,14 @@ mod tests {
         ] {
             let error = frame(&[text]).1.unwrap_err();
             assert!(error.to_string().contains(&format!("the event at line {line} is cut off")), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn r16_a_body_of_another_kind_is_no_empty_stream() {
+        for text in ["{\"error\":\"quota\"}", "{\"error\":\"quota\"}\n", "\n<html>\n</html>\n\n", "busy\r"] {
+            let error = frame(&[text]).1.unwrap_err();
+            assert!(error.to_string().contains("this is no event stream: "), "{text:?}: {error}");
         }
     }
 

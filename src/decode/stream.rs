@@ -56,7 +56,14 @@ impl StreamDecoder {
 
     /// Another body begins, or the same one again: what is half read is forgotten, columns that are known stay.
     pub fn begin(&mut self) -> Result<()> {
-        each!(&mut self.0, decoder => decoder.begin())
+        match &mut self.0 {
+            Form::Lines(decoder) => decoder.begin(),
+            Form::Events(decoder) => decoder.begin(),
+            Form::Cells(decoder) => {
+                decoder.begin();
+                Ok(())
+            }
+        }
     }
 
     /// The columns of the batches, once they are known.
@@ -76,7 +83,11 @@ impl StreamDecoder {
 
     /// Ends the page at hand early, for a body that pauses.
     pub fn flush(&mut self, boundary: &mut Boundary) -> Result<Vec<Page>> {
-        each!(&mut self.0, decoder => decoder.flush(boundary))
+        match &mut self.0 {
+            Form::Lines(decoder) => decoder.flush(boundary),
+            Form::Events(decoder) => decoder.flush(boundary),
+            Form::Cells(decoder) => decoder.flush(),
+        }
     }
 }
 

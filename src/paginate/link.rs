@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Request;
 
 /// The link to the next page, if the answer has one.
-pub(super) fn next(answer: Answer<'_>) -> Result<Option<Request>> {
+pub(crate) fn next(answer: Answer<'_>) -> Result<Option<Request>> {
     for line in answer.headers.get_all(http::header::LINK) {
         // Targets are ASCII; a title in another charset must not hide the link beside it.
         let line = String::from_utf8_lossy(line.as_bytes());

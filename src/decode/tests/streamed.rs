@@ -225,7 +225,7 @@ proptest! {
         let mut csv = "id,name\r\n".to_owned();
         let mut sse = ": x\r".to_owned();
         for (id, name) in &records {
-            let _ = write!(csv, "{id},{}\n", quoted(name));
+            let _ = writeln!(csv, "{id},{}", quoted(name));
             let _ = write!(sse, "data: {{\"id\":{id},\r\ndata:\"name\":{}}}\n\r", json!(name));
         }
         for (format, body) in [(CSV, &csv), (SSE, &sse), (ResponseFormat::Ndjson, &sse)] {
