@@ -11,6 +11,7 @@ mod explode;
 mod fuzz;
 mod gate;
 mod kill;
+mod large;
 mod output;
 mod real;
 mod stores;

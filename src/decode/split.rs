@@ -3,8 +3,8 @@
 //! Only brackets, quotes and the keys on the way to the record array are looked at; whether all of it is JSON is decided
 //! where the pieces are read. Memory is one group, one record and the envelope (R26).
 
-/// Records are read in groups of about this size.
-const GROUP: usize = 1 << 20;
+/// Records are read in groups of about this size; small in tests, which then have many.
+const GROUP: usize = if cfg!(test) { 64 } else { 1 << 20 };
 
 /// A page that comes in.
 #[derive(Debug)]

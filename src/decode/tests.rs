@@ -587,6 +587,42 @@ fn r15_pages_with_the_same_records_have_the_same_content() {
     assert_ne!(one, content(r#"{"items":[{"id":1},{"id":1}],"offset":0}"#));
 }
 
+/// The error of a page that is read in pieces.
+fn refused_in_pieces(spec: DecodeSpec, body: &[u8]) -> String {
+    let mut decoder = Decoder::new(spec, Some(ids()), None).unwrap();
+    let mut boundary = idle();
+    decoder.begin_large(&mut boundary).unwrap();
+    let pushed = body.chunks(5).try_for_each(|chunk| decoder.push_large(chunk, &mut boundary).map(drop));
+    let ended = pushed.and_then(|()| decoder.finish_large(200, &mut boundary).map(drop));
+    ended.unwrap_err().to_string()
+}
+
+#[test]
+fn r16_a_large_page_is_as_strict_as_any_other() {
+    let items = format!("[{}]", vec![r#"{"id":1,"x":"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy"}"#; 8].join(","));
+    let broken = [
+        (format!("{{\"items\":{items},\"items\":{items}}}"), "stands twice"),
+        (format!("{{\"items\":{},\"next\":1}}", items.replace("]", ",]")), "expected a value"),
+        (format!("{{\"items\":{}", &items[..items.len() - 5]), "the text ends"),
+        (format!("{{\"items\":{items},\"next\":}}"), "around the records is not JSON"),
+        (format!("{{\"items\":{}}}", items.replacen("}", "]", 5)), "is not JSON"),
+        ("{\"error\":\"overloaded, and more of that which is long\"}".to_owned(), "/items"),
+        (
+            format!("{{\"items\":{}}}", items.replace("\"id\":1,", "")).replace("{\"x\":\"y", "7,{\"x\":\"y"),
+            "record 1 is not an object",
+        ),
+    ];
+    for (body, part) in broken {
+        let said = refused_in_pieces(spec("/items"), body.as_bytes());
+        assert!(said.contains(part), "{said} for {body}");
+    }
+    let mut body = format!("{{\"items\":{items}}}").into_bytes();
+    let at = body.len() - 10;
+    body[at] = 0xff;
+    let said = refused_in_pieces(spec("/items"), &body);
+    assert!(said.contains(&format!("UTF-8 at byte {at}")), "{said}");
+}
+
 fn lines(chunks: &[&[u8]], schema: Option<TableSchema>, spec: DecodeSpec) -> Result<Vec<Page>> {
     let mut decoder = LineDecoder::new(spec, schema, None, 100)?;
     let mut boundary = idle();
@@ -809,6 +845,28 @@ proptest! {
         // Structures keep their own whitespace.
         let squeeze = |text: &str| text.replace(['\n', ' '], "");
         prop_assert_eq!(squeeze(&shown(&page)), squeeze(&want.join("; ")));
+    }
+
+    #[test]
+    fn r26_a_page_read_in_groups_is_the_page_read_whole(records in prop::collection::vec(record(), 0..12), pretty in any::<bool>(), piece in 1_usize..200) {
+        let columns = [("a", "/a", ColumnType::String), ("b", "/b", ColumnType::Json), ("c", "/c", ColumnType::Json)];
+        let spec = DecodeSpec { next: Some(ptr("/d/next")), total: Some(ptr("/total")), ..spec("/d/items") };
+        let body = json!({ "total": 7, "d": { "items": records, "next": "n\"]" }, "items": [0] });
+        let body = if pretty { serde_json::to_string_pretty(&body) } else { serde_json::to_string(&body) }.unwrap();
+        let whole = decoded(spec.clone(), schema_of(&columns), &body).unwrap();
+        let mut decoder = Decoder::new(spec, Some(schema_of(&columns)), None).unwrap();
+        let mut boundary = idle();
+        decoder.begin_large(&mut boundary).unwrap();
+        let mut pages = vec![];
+        for chunk in body.as_bytes().chunks(piece) {
+            pages.extend(decoder.push_large(chunk, &mut boundary).unwrap());
+        }
+        let received: u64 = pages.iter().map(|page| page.received).sum();
+        let last = decoder.finish_large(200, &mut boundary).unwrap();
+        prop_assert_eq!((received, last.received, &last.envelope), (whole.received, whole.received, &whole.envelope));
+        pages.push(last);
+        let rows: Vec<String> = pages.iter().map(shown).filter(|rows| !rows.is_empty()).collect();
+        prop_assert_eq!(rows.join("; "), shown(&whole));
     }
 
     #[test]
