@@ -20,6 +20,7 @@
 
 #[doc(hidden)]
 pub mod cli;
+pub mod column;
 pub mod commit;
 pub mod config;
 pub mod counts;
@@ -29,6 +30,7 @@ pub mod effect;
 pub mod error;
 pub mod fetch;
 pub mod filter;
+pub mod openapi;
 pub mod paginate;
 pub mod plan;
 pub mod position;

@@ -14,7 +14,7 @@ use crate::source::Source;
 
 pub(super) async fn run(config: &Path, table: &str, console: &mut Console) -> Result<()> {
     let source = open(config, console)?;
-    let schema = match source.table(table)?.schema() {
+    let schema = match source.schema(table).await? {
         Some(schema) => schema,
         None => infer(&source, table).await?,
     };

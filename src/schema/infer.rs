@@ -24,13 +24,11 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::flatten::{self, Field};
 use super::{RestColumn, TableSchema};
+use crate::column::COLUMNS_MAX;
+use crate::column::flatten::{self, Field};
 use crate::config::{ColumnType, SchemaConfig};
 use crate::error::{Error, ErrorKind, Result};
-
-/// The most columns that are inferred (R26): a batch takes memory for each of them in each row.
-const COLUMNS_MAX: usize = 2_000;
 
 /// The schema of these records, each one a JSON text. Records that are no objects say nothing.
 pub fn infer<'a>(records: impl IntoIterator<Item = &'a str>, config: &SchemaConfig) -> Result<TableSchema> {

@@ -78,7 +78,6 @@ fn r12_valid_neighbours_load() {
 #[test]
 fn what_is_built_later_is_refused_by_name() {
     for (before, lines, key) in [
-        ("openapi = \"spec.json\"", "", "openapi"),
         ("schema { array-handling = both }", "", "schema.array-handling"),
         ("schema { explode-outer = true }", "", "schema.explode-outer"),
         ("http { response-format = sse }", "", "http.response-format"),

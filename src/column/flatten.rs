@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use jsonptr::PointerBuf;
 
-use super::Column;
-use crate::config::ColumnType;
+use super::{Column, ColumnType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::TimestampFormat;
 
