@@ -81,6 +81,14 @@ impl Source {
         Ok(Table { config })
     }
 
+    /// Where the `openapi` document is, for messages.
+    pub fn openapi(&self) -> Option<String> {
+        self.config.openapi.as_ref().map(|place| match place {
+            SpecPlace::File(path) => path.display().to_string(),
+            SpecPlace::Url(url) => self.client.shown(url),
+        })
+    }
+
     /// The columns of a table; `None` where they are inferred from its first page.
     ///
     /// Where `openapi` is a URL, the first call asks there; otherwise nothing is sent.
@@ -111,8 +119,11 @@ impl Source {
             let said = self.redactor().scrub(&format!("the openapi document {why}"));
             Error::new(ErrorKind::Schema, said).with("url", self.client.shown(url))
         };
-        let response =
-            self.client.document(url).await.map_err(|e| refuse(&format!("cannot be had: {}", e.message())).caused_by(e))?;
+        let response = self
+            .client
+            .document(url)
+            .await
+            .map_err(|e| refuse(&format!("cannot be had: {}", e.message())).caused_by(e))?;
         let spec = openapi::parse(&response.body).map_err(|why| refuse(&why))?;
         let waiting = self.config.tables.iter().filter(|table| table.awaits_columns());
         Ok(waiting.map(|table| (table.name.clone(), self.columns_of(&spec, table, &response.url))).collect())

@@ -8,6 +8,7 @@ mod cli;
 mod crash;
 mod gate;
 mod kill;
+mod openapi;
 mod output;
 mod real;
 mod stores;

@@ -64,7 +64,7 @@ mod tests {
             let said = parse(yaml.as_bytes()).unwrap_err();
             assert!(said.contains("128 levels") || said.contains("limit"), "{said}");
         }
-        let block: String = (0..1_000).map(|n| format!("{}a:\n", " ".repeat(n))).collect();
-        assert!(parse(block.as_bytes()).unwrap_err().contains("128 levels"));
+        let block: Vec<String> = (0..1_000).map(|n| format!("{}a:\n", " ".repeat(n))).collect();
+        assert!(parse(block.concat().as_bytes()).unwrap_err().contains("128 levels"));
     }
 }
