@@ -124,7 +124,10 @@ impl Source {
             .document(url)
             .await
             .map_err(|e| refuse(&format!("cannot be had: {}", e.message())).caused_by(e))?;
-        let spec = openapi::parse(&response.body).map_err(|why| refuse(&why))?;
+        // A large document takes a while, and stops nothing else.
+        let body = response.body.clone();
+        let parsed = tokio::task::spawn_blocking(move || openapi::parse(&body)).await;
+        let spec = parsed.unwrap_or_else(|_| Err("could not be parsed".into())).map_err(|why| refuse(&why))?;
         let waiting = self.config.tables.iter().filter(|table| table.awaits_columns());
         Ok(waiting.map(|table| (table.name.clone(), self.columns_of(&spec, table, &response.url))).collect())
     }

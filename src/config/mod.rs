@@ -16,6 +16,7 @@ mod text;
 mod urls;
 mod validate;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -51,12 +52,22 @@ pub struct SourceConfig {
 }
 
 /// `openapi`: where the document is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum SpecPlace {
     /// A file, read when the configuration is loaded.
     File(PathBuf),
     /// A URL, asked when the columns of a table are first needed.
     Url(Url),
+}
+
+impl fmt::Debug for SpecPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            // A credential may stand in its query (R23).
+            Self::Url(url) => write!(f, "Url({}://{}...)", url.scheme(), url.host_str().unwrap_or_default()),
+        }
+    }
 }
 
 /// `auth`.

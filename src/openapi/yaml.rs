@@ -239,18 +239,43 @@ mod tests {
 
     #[test]
     fn hostile_texts_are_errors() {
-        let laughs: String =
+        let laughs: Vec<String> =
             (1..12).map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(","))).collect();
-        let text = format!("a0: &a0 lol\n{laughs}");
+        let text = format!("a0: &a0 lol\n{}", laughs.concat());
         assert!(read(&text).unwrap_err().contains("copy too much"));
         let long = format!("a: &a {}\nb: [{}]", "x".repeat(1 << 20), vec!["*a"; 1_000].join(","));
         assert!(read(&long).unwrap_err().contains("copy too much"));
         // Each alias is flat; what they make together is not.
-        let deep: String =
+        let deep: Vec<String> =
             (1..9).map(|n| format!("a{n}: &a{n} {}*a{}{}\n", "[".repeat(20), n - 1, "]".repeat(20))).collect();
-        assert!(read(&format!("a0: &a0 1\n{deep}")).unwrap_err().contains("128 levels"));
+        assert!(read(&format!("a0: &a0 1\n{}", deep.concat())).unwrap_err().contains("128 levels"));
         assert!(read("a: &a [*a]").unwrap_err().contains("inside what it names"));
         assert!(read("? [a]\n: 1").unwrap_err().contains("must be a text"));
         assert!(read("a: 1\n---\nb: 2").unwrap_err().contains("second document"));
+    }
+
+    #[test]
+    fn any_json_is_yaml_of_the_same_value() {
+        use proptest::prelude::*;
+
+        let text = "[a-z\"\\\\ :#{}\\[\\],'&*!|>%@`-]{0,8}";
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_filter("finite", |f| f.is_finite()).prop_map(Value::from),
+            text.prop_map(Value::from),
+        ];
+        let value = leaf.prop_recursive(4, 30, 5, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::vec((text, inner), 0..5)
+                    .prop_map(|all| Value::Object(all.into_iter().collect::<Map<_, _>>())),
+            ]
+        });
+        proptest!(|(value in value)| {
+            prop_assert_eq!(read(&value.to_string()), Ok(value.clone()));
+            prop_assert_eq!(read(&format!("{value:#}")), Ok(value));
+        });
     }
 }
