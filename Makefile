@@ -16,7 +16,7 @@ build:
 test:
 	scripts/setup
 	cargo test --release
-	@if [ -f "$(conformance)" ]; then python3 "$(conformance)" --bin "$(target)/release/restmark" --step 2; \
+	@if [ -f "$(conformance)" ]; then python3 "$(conformance)" --bin "$(target)/release/restmark" --step 3; \
 	else echo "no conformance suite at $(conformance): left out"; fi
 
 lint:

@@ -141,6 +141,11 @@ impl Error {
         self.0.kind
     }
 
+    /// What is wrong, without the context.
+    pub(crate) fn message(&self) -> &str {
+        &self.0.message
+    }
+
     /// The problems of a configuration, when this is such an error.
     pub fn config_problems(&self) -> &[Problem] {
         &self.0.problems

@@ -20,6 +20,7 @@
 
 #[doc(hidden)]
 pub mod cli;
+pub mod column;
 pub mod commit;
 pub mod config;
 pub mod counts;
@@ -32,6 +33,7 @@ pub mod filter;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod fuzz;
+pub mod openapi;
 pub mod paginate;
 pub mod plan;
 pub mod position;

@@ -117,6 +117,7 @@ impl BatchRun {
         let table = source.table(&self.table)?;
         let existing = self.check(table)?;
         let reading = async {
+            self.check_filter(source).await?;
             let plan = source.plan_at(self.scan(table), at).await?;
             let sink = self.output.open(&self.table, existing, plan.id())?;
             let gathered = self.gather(source, &plan, sink, watch).await?;
@@ -165,11 +166,15 @@ impl BatchRun {
             let what = format!("--select names {twice} twice");
             return Err(Error::new(ErrorKind::Scan, what).with("table", &self.table));
         }
-        if let (Some(filter), Some(schema)) = (&self.filter, table.schema()) {
-            filter.check(&schema.arrow()).map_err(|error| error.with("table", &self.table))?;
-        }
         let default = if checkpointed { Existing::Append } else { Existing::Error };
         Ok(self.output.existing.unwrap_or(default))
+    }
+
+    /// Whether the filter fits the columns, where they are known before the first page.
+    async fn check_filter(&self, source: &Source) -> Result<()> {
+        let Some(filter) = &self.filter else { return Ok(()) };
+        let schema = source.schema(&self.table).await?;
+        schema.map_or(Ok(()), |schema| filter.check(&schema.arrow())).map_err(|error| error.with("table", &self.table))
     }
 
     /// Why the position of a checkpointed table stays, if the run is not to move it.

@@ -1,14 +1,20 @@
 //! The composition root: a configuration becomes tables, a client and stores. No rule lives here.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use chrono::Utc;
+use tokio::sync::OnceCell;
+use url::Url;
 
+use crate::column::Column;
 use crate::commit::{self, CheckpointStore, Commit};
-use crate::config::{self, CheckpointConfig, Named, SourceConfig, TableConfig};
+use crate::config::{self, CheckpointConfig, Named, ResponseFormat, SourceConfig, SpecPlace, Style, TableConfig};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::Client;
+use crate::openapi::{self, Ask, Spec};
 use crate::plan::{Base, Partition, Plan, Scan, fingerprint};
 use crate::position::{Checkpoint, Edit, Instant, Mode, Position};
 use crate::read::Read;
@@ -23,6 +29,8 @@ pub struct Source {
     client: Client,
     /// The store of each table's checkpoint, in the order of the tables.
     stores: Vec<Option<Arc<dyn CheckpointStore>>>,
+    /// The columns that the document at a URL gives, by table; asked for once.
+    described: OnceCell<HashMap<String, Result<Vec<Column>, String>>>,
     /// Exploded tables that somebody has named.
     exploded: Kept,
 }
@@ -69,7 +77,7 @@ impl Source {
     pub fn new(config: SourceConfig) -> Result<Self> {
         let client = Client::new(&config, Redactor::default())?;
         let stores = stores(&config)?;
-        Ok(Self { config, client, stores, exploded: Kept::default() })
+        Ok(Self { config, client, stores, described: OnceCell::new(), exploded: Kept::default() })
     }
 
     /// Keeps the checkpoints in a store of your own instead of where the configuration says.
@@ -106,11 +114,80 @@ impl Source {
         }
     }
 
+    /// Where the `openapi` document is, for messages.
+    pub fn openapi(&self) -> Option<String> {
+        self.config.openapi.as_ref().map(|place| match place {
+            SpecPlace::File(path) => path.display().to_string(),
+            SpecPlace::Url(url) => self.client.shown(url),
+        })
+    }
+
+    /// The columns of a table; `None` where they are inferred from its first page.
+    ///
+    /// Where `openapi` is a URL, the first call asks there; otherwise nothing is sent.
+    ///
+    /// # Errors
+    /// Kind `Schema`, naming the URL, when the document cannot be had or does not describe the table.
+    pub async fn schema(&self, table: &str) -> Result<Option<TableSchema>> {
+        Ok(crate::schema::for_table(&*self.resolved(self.table(table)?.config).await?))
+    }
+
+    /// The settings of a table with its columns, wherever they stand.
+    async fn resolved<'a>(&self, table: &'a TableConfig) -> Result<Cow<'a, TableConfig>> {
+        let Some(SpecPlace::Url(url)) = self.config.openapi.as_ref().filter(|_| table.awaits_columns()) else {
+            return Ok(Cow::Borrowed(table));
+        };
+        let described = self.described.get_or_try_init(|| self.describe(url)).await?;
+        let refuse = |why: String| {
+            let said = self.redactor().scrub(&format!("the openapi document does not describe the table: {why}"));
+            Error::new(ErrorKind::Schema, said).with("table", &table.name).with("url", self.client.shown(url))
+        };
+        let name = table.array().map_or(&table.name, |of| &of.table);
+        let columns = described.get(name).cloned().unwrap_or_else(|| Err("it is not known".into()));
+        with_columns(table, columns.map_err(refuse)?).map(Cow::Owned)
+    }
+
+    /// What the document at a URL says of every table that needs it.
+    async fn describe(&self, url: &Url) -> Result<HashMap<String, Result<Vec<Column>, String>>> {
+        let refuse = |why: &str| {
+            let said = self.redactor().scrub(&format!("the openapi document {why}"));
+            Error::new(ErrorKind::Schema, said).with("url", self.client.shown(url))
+        };
+        let response = self
+            .client
+            .document(url)
+            .await
+            .map_err(|e| refuse(&format!("cannot be had: {}", e.message())).caused_by(e))?;
+        // A large document takes a while, and stops nothing else.
+        let body = response.body.clone();
+        let parsed = tokio::task::spawn_blocking(move || openapi::parse(&body)).await;
+        let spec = parsed.unwrap_or_else(|_| Err("could not be parsed".into())).map_err(|why| refuse(&why))?;
+        let waiting = self.config.tables.iter().filter(|table| table.awaits_columns());
+        Ok(waiting.map(|table| (table.name.clone(), self.columns_of(&spec, table, &response.url))).collect())
+    }
+
+    fn columns_of(&self, spec: &Spec, table: &TableConfig, origin: &Url) -> Result<Vec<Column>, String> {
+        let ask = Ask {
+            url: &table.url,
+            base: &self.config.base_url,
+            origin: Some(origin),
+            method: table.method.as_str(),
+            data_path: table.data_path.as_ref(),
+            is_paged: table.pagination.style != Style::None,
+            is_streamed: self.config.http.response_format != ResponseFormat::Json,
+            flatten_depth: table.schema.flatten_depth,
+        };
+        spec.columns(&ask).map_err(|fault| match fault.about {
+            openapi::About::Endpoint => fault.message,
+            openapi::About::DataPath => format!("data-path: {}", fault.message),
+        })
+    }
+
     /// Freezes a scan into a plan that begins now; loads the table's checkpoint.
     ///
     /// # Errors
     /// Kind `Store` for a stored position that cannot be used (R6): never a silent first run. Kind `Scan` for an
-    /// unknown column.
+    /// unknown column. Kind `Schema` as [`Source::schema`].
     pub async fn plan(&self, scan: Scan) -> Result<Plan> {
         self.plan_at(scan, Utc::now()).await
     }
@@ -118,7 +195,8 @@ impl Source {
     /// [`Source::plan`] with the clock passed in.
     pub async fn plan_at(&self, scan: Scan, now: Instant) -> Result<Plan> {
         let table = self.table(&scan.table)?;
-        if let (Some(schema), Some(names)) = (table.schema(), &scan.select) {
+        let resolved = self.resolved(table.config).await?;
+        if let (Some(schema), Some(names)) = (crate::schema::for_table(&resolved), &scan.select) {
             schema.project(names).map_err(|unknown| {
                 let said = format!("there is no column {unknown:?}; columns: {}", schema.names().join(", "));
                 Error::new(ErrorKind::Scan, said).with("table", &scan.table)
@@ -128,7 +206,7 @@ impl Source {
             Some(_) if !scan.sample => Some(self.checkpoints().usable(table.config).await?),
             _ => None,
         };
-        Ok(Plan::freeze(scan, &self.config, table.config, loaded, unique_id(now), now))
+        Ok(Plan::freeze(scan, &self.config, &resolved, loaded, unique_id(now), now))
     }
 
     /// Starts reading a partition; must be called inside a Tokio runtime.
@@ -141,7 +219,16 @@ impl Source {
             let said = "the partition was planned with another configuration of this table: plan it again";
             return Err(Error::new(ErrorKind::Scan, said).with("table", &partition.table));
         }
-        Read::start(&self.client, &self.config, table.config, partition)
+        let columns = partition.columns.clone().filter(|_| table.config.is_from_spec);
+        let table = match columns {
+            Some(columns) => Cow::Owned(with_columns(table.config, columns)?),
+            None if table.config.awaits_columns() => {
+                let said = "the partition was planned without the columns of the openapi document: plan it again";
+                return Err(Error::new(ErrorKind::Scan, said).with("table", &partition.table));
+            }
+            None => Cow::Borrowed(table.config),
+        };
+        Read::start(&self.client, &self.config, &table, partition)
     }
 
     fn store(&self, table: &TableConfig) -> Option<&dyn CheckpointStore> {
@@ -173,7 +260,7 @@ impl<'a> Table<'a> {
         self.config
     }
 
-    /// The columns, when they are known without asking the API (strict and variant).
+    /// The columns, when they are known without asking anybody (strict and variant); see [`Source::schema`].
     pub fn schema(&self) -> Option<TableSchema> {
         crate::schema::for_table(self.config)
     }
@@ -296,6 +383,15 @@ impl Checkpoints<'_> {
             }
         }
     }
+}
+
+/// A table with columns of the document, which must leave the rest-column its name.
+fn with_columns(table: &TableConfig, columns: Vec<Column>) -> Result<TableConfig> {
+    if let Some(column) = columns.iter().find(|column| Some(&column.name) == table.schema.rest_column.as_ref()) {
+        let said = format!("the field {} would be column `{}`, which is the rest-column", column.path, column.name);
+        return Err(Error::new(ErrorKind::Schema, said).with("table", &table.name));
+    }
+    Ok(TableConfig { columns, ..table.clone() })
 }
 
 /// One store for each place, however many tables keep their checkpoints there.

@@ -12,6 +12,7 @@ mod fuzz;
 mod gate;
 mod kill;
 mod large;
+mod openapi;
 mod output;
 mod real;
 mod stores;

@@ -20,7 +20,9 @@ use crate::text::one_line;
 pub(super) async fn run(config: &Path, table: &str, console: &mut Console) -> Result<()> {
     let source = open(config, console)?;
     let known = source.table(table)?;
-    let Some(schema) = known.schema() else { return console.print(&sampled(&source, known.config()).await?) };
+    let Some(schema) = source.schema(table).await? else {
+        return console.print(&sampled(&source, known.config()).await?);
+    };
     let exploded: Vec<String> = known.config().json_columns().map(|c| exploded_line(table, c, None)).collect();
     console.print(&block(&schema, &exploded))
 }

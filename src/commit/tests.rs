@@ -25,6 +25,7 @@ fn plan(id: &str, base: Base, position: Option<Position>) -> Plan {
             began: Instant::default(),
             select: None,
             limit: None,
+            columns: None,
         }],
     }
 }

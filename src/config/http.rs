@@ -128,21 +128,27 @@ pub(super) fn read_headers(section: &Section<'_>) -> Vec<FixedHeader> {
     headers
 }
 
+/// Reads `schema.mode` as it applies to a table. Columns are declared in the table, or for all in a document.
+pub(super) fn read_mode(section: &Section<'_>, table: &Section<'_>, has_spec: bool) -> Option<SchemaMode> {
+    let modes = [("strict", SchemaMode::Strict), ("infer", SchemaMode::Infer), ("variant", SchemaMode::Variant)];
+    match section.sets("mode") {
+        true => section.choice("mode", &modes),
+        false if has_spec || table.sets("columns") => Some(SchemaMode::Strict),
+        false => Some(SchemaMode::Infer),
+    }
+}
+
 /// Reads the `schema` block as it applies to a table with these columns.
 pub(super) fn read_schema(
     section: &Section<'_>,
+    mode: Option<SchemaMode>,
     columns: &[ColumnConfig],
+    is_from_spec: bool,
     table: &Section<'_>,
     (name, names): (&str, &[String]),
 ) -> Option<SchemaConfig> {
-    let modes = [("strict", SchemaMode::Strict), ("infer", SchemaMode::Infer), ("variant", SchemaMode::Variant)];
-    let mode = match section.sets("mode") {
-        true => section.choice("mode", &modes),
-        false if table.sets("columns") => Some(SchemaMode::Strict),
-        false => Some(SchemaMode::Infer),
-    };
     match mode {
-        Some(SchemaMode::Strict) if columns.is_empty() => {
+        Some(SchemaMode::Strict) if columns.is_empty() && !is_from_spec => {
             table.problem("columns", "schema.mode = strict needs at least one column");
         }
         Some(SchemaMode::Infer) => table.unused(&["columns"], "schema.mode = infer"),

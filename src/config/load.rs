@@ -7,11 +7,12 @@ use std::path::Path;
 use hocon::HoconValue;
 use url::Url;
 
+use super::openapi::Described;
 use super::section::{Report, Section};
 use super::table::{self, Shared};
 use super::text::{self, Text, join};
 use super::validate::{self, Sent};
-use super::{SourceConfig, TableConfig, auth, explode, http, keys, pagination, urls};
+use super::{SourceConfig, SpecPlace, TableConfig, auth, explode, http, keys, openapi, pagination, urls};
 use crate::error::{Error, ErrorKind, Problem, Result};
 use crate::secret::{Redactor, Secret, names_a_secret};
 use crate::storage::Settings;
@@ -69,14 +70,11 @@ pub(super) fn reference() -> Result<HoconValue> {
 /// Reads all blocks; also returns what removes the credentials it met from messages.
 fn read_source(path: &Path, top: &Section<'_>, env: &HashMap<String, String>) -> (Option<SourceConfig>, Redactor) {
     let report = top.report();
-    if top.sets("openapi") {
-        top.text("openapi");
-        report.unsupported("openapi", None);
-    }
-    let base_url = read_base_url(top);
+    let http_block = top.block("http", keys::HTTP);
+    let described = openapi::read(top, &http_block, path.parent().unwrap_or(Path::new("")));
+    let base_url = read_base_url(top, described.as_ref());
     let auth_block = top.block("auth", keys::AUTH);
     let auth = auth::read(&auth_block, path.parent().unwrap_or(Path::new("")));
-    let http_block = top.block("http", keys::HTTP);
     let http = http::read(&http_block);
     let schema = top.block("schema", keys::SCHEMA);
     let pagination = top.block("pagination", keys::PAGINATION);
@@ -93,6 +91,7 @@ fn read_source(path: &Path, top: &Section<'_>, env: &HashMap<String, String>) ->
     }
     let shared = Shared {
         base_url: base_url.clone(),
+        described: described.as_ref(),
         directory: path.parent().unwrap_or(Path::new("")),
         format: http::read_format(&http_block),
         auth_sends: auth_block.name("query-param").map(|param| Sent::by(&auth_block, "query-param", &param)),
@@ -109,6 +108,9 @@ fn read_source(path: &Path, top: &Section<'_>, env: &HashMap<String, String>) ->
         report.warn("hadoop", "has no effect: no checkpoint.path of a table leads to a store");
     }
     let read: Vec<TableConfig> = tables.iter().flatten().cloned().collect();
+    if described.is_some() && top.sets("base-url") && !tables.iter().any(Option::is_none) {
+        openapi::warn_if_unused(&read, report);
+    }
     let headers = http.as_ref().map_or(&[][..], |h| &h.headers);
     explode::check(&read, report);
     validate::plain_http(base_url.as_ref(), auth.as_ref(), headers, &read, report);
@@ -120,6 +122,7 @@ fn read_source(path: &Path, top: &Section<'_>, env: &HashMap<String, String>) ->
         Some(SourceConfig {
             file: path.to_owned(),
             base_url: base_url?,
+            openapi: described.map(|described| described.place),
             auth: auth?,
             http: http?,
             storage,
@@ -130,11 +133,24 @@ fn read_source(path: &Path, top: &Section<'_>, env: &HashMap<String, String>) ->
     (if complete { config() } else { None }, redactor)
 }
 
-fn read_base_url(top: &Section<'_>) -> Option<Url> {
-    if !top.sets("openapi") {
+/// `base-url`, or the first server of a document that is at hand.
+fn read_base_url(top: &Section<'_>, described: Option<&Described>) -> Option<Url> {
+    if top.sets("base-url") || !top.sets("openapi") {
         top.require("base-url", ": an absolute http or https URL");
+        return urls::base(&top.text("base-url")?).map_err(|said| top.problem("base-url", said)).ok();
     }
-    urls::base(&top.text("base-url")?).map_err(|said| top.problem("base-url", said)).ok()
+    let server = match described? {
+        Described { place: SpecPlace::Url(_), .. } => {
+            Err("required: openapi is a URL, and nothing is asked when a configuration is loaded".to_owned())
+        }
+        Described { spec, .. } => {
+            let server = spec.as_ref()?.server(None).map_err(|why| format!("required: openapi does not say it, {why}"));
+            server.and_then(|url| {
+                urls::base(url.as_str()).map_err(|said| format!("required: the first server of openapi {said}"))
+            })
+        }
+    };
+    server.map_err(|said| top.problem("base-url", said)).ok()
 }
 
 /// The `hadoop` block: HOCON nests dotted names, Hadoop knows them flat.

@@ -7,6 +7,7 @@ mod http;
 mod keys;
 mod later;
 pub mod load;
+mod openapi;
 mod pagination;
 mod section;
 mod table;
@@ -16,6 +17,7 @@ mod text;
 mod urls;
 mod validate;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +27,7 @@ use url::Url;
 
 pub use explode::{ArrayOf, Explode, Named, exploded_name, named};
 
+pub use crate::column::{Column as ColumnConfig, ColumnType};
 use crate::error::Problem;
 use crate::position::{Mode, TimestampFormat};
 use crate::secret::Secret;
@@ -37,6 +40,8 @@ pub struct SourceConfig {
     pub file: PathBuf,
     /// Absolute, http or https, without user info, query or fragment.
     pub base_url: Url,
+    /// The document that describes the API.
+    pub openapi: Option<SpecPlace>,
     /// How requests are authenticated.
     pub auth: Auth,
     /// Time-outs, retries, limits.
@@ -47,6 +52,25 @@ pub struct SourceConfig {
     pub tables: Vec<TableConfig>,
     /// What is allowed but worth saying (R13); the same form as problems.
     pub warnings: Vec<Problem>,
+}
+
+/// `openapi`: where the document is.
+#[derive(Clone, PartialEq, Eq)]
+pub enum SpecPlace {
+    /// A file, read when the configuration is loaded.
+    File(PathBuf),
+    /// A URL, asked when the columns of a table are first needed.
+    Url(Url),
+}
+
+impl fmt::Debug for SpecPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            // A credential may stand in its query (R23).
+            Self::Url(url) => write!(f, "Url({}://{}...)", url.scheme(), url.host_str().unwrap_or_default()),
+        }
+    }
 }
 
 /// `auth`.
@@ -208,8 +232,10 @@ pub struct TableConfig {
     pub data_path: Option<PointerBuf>,
     /// Must be absent or null in a good response.
     pub error_path: Option<PointerBuf>,
-    /// Declared columns in order; empty when there are none.
+    /// Declared columns in order, here or in the `openapi` document; empty when there are none.
     pub columns: Vec<ColumnConfig>,
+    /// Whether the `openapi` document declares them: one at a URL is still to be asked.
+    pub is_from_spec: bool,
     /// How the endpoint pages.
     pub pagination: Pagination,
     /// Parameters that could answer a predicate.
@@ -218,6 +244,13 @@ pub struct TableConfig {
     pub checkpoint: Option<CheckpointConfig>,
     /// How rows become columns.
     pub schema: SchemaConfig,
+}
+
+impl TableConfig {
+    /// Whether the columns stand in a document that is still to be asked.
+    pub fn awaits_columns(&self) -> bool {
+        self.is_from_spec && self.columns.is_empty()
+    }
 }
 
 /// Request method.
@@ -239,42 +272,6 @@ impl Method {
             Self::Post => "POST",
         }
     }
-}
-
-/// A declared column.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ColumnConfig {
-    /// Column name.
-    pub name: String,
-    /// Its type.
-    pub data_type: ColumnType,
-    /// Pointer into a record.
-    pub path: PointerBuf,
-    /// How dates and timestamps are written; `None` is the type's own default.
-    pub format: Option<TimestampFormat>,
-}
-
-/// The type of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ColumnType {
-    /// Arrow `Int32`.
-    Int32,
-    /// Arrow `Int64`.
-    Int64,
-    /// Arrow `Float64`.
-    Float64,
-    /// Arrow `Decimal128(precision, scale)`, precision 1 to 38, scale 0 to precision.
-    Decimal(u8, i8),
-    /// Arrow `Boolean`.
-    Boolean,
-    /// Arrow `Utf8`.
-    String,
-    /// Arrow `Date32`.
-    Date,
-    /// Arrow `Timestamp(Microsecond, "UTC")`.
-    Timestamp,
-    /// Arrow `Utf8` that holds JSON text.
-    Json,
 }
 
 /// `pagination`: one style and what all styles share.

@@ -9,15 +9,18 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::http::Format;
+use super::openapi::{Asked, Described};
 use super::section::Section;
 use super::validate::{self, Facts, Sent};
-use super::{ColumnConfig, ColumnType, Filter, Method, Operator, TableConfig};
+use super::{ColumnConfig, ColumnType, Filter, Method, Operator, SchemaMode, TableConfig};
 use super::{CursorTo, Style, checkpoint, explode, http, keys, later, pagination, text, urls};
 use crate::storage::{self, Location, Settings};
 
 /// What a table takes from the blocks of its source.
 pub(super) struct Shared<'a> {
     pub(super) base_url: Option<Url>,
+    /// The document of `openapi`.
+    pub(super) described: Option<&'a Described>,
     /// Of the configuration file.
     pub(super) directory: &'a Path,
     pub(super) format: Option<Format>,
@@ -54,7 +57,9 @@ pub(super) fn read(name: &str, table: &Section<'_>, shared: &Shared<'_>) -> Opti
     let body = read_body(table, method);
     let params = table.pairs("params");
     let headers = http::read_headers(table);
-    let data_path = table.pointer("data-path").filter(|p| !p.is_root());
+    let data_path = table.pointer("data-path");
+    let has_data_path = data_path.is_some() || !table.sets("data-path");
+    let data_path = data_path.filter(|p| !p.is_root());
     let error_path = table.pointer("error-path");
     let columns = read_columns(table);
     let filters = read_filters(table);
@@ -97,7 +102,17 @@ pub(super) fn read(name: &str, table: &Section<'_>, shared: &Shared<'_>) -> Opti
     sends.splice(at..at, partition.into_iter().flat_map(|p| p.sends));
     validate::writers(&sends, report);
 
-    let schema = http::read_schema(&shared.schema, &columns, table, (name, &shared.names));
+    let mode = http::read_mode(&shared.schema, table, shared.described.is_some());
+    let described = shared.described.filter(|_| mode == Some(SchemaMode::Strict) && !table.sets("columns"));
+    let columns = match (described, &url, shared.base_url.as_ref(), method, paging.style) {
+        (Some(described), Some(url), Some(base), Some(method), Some(style)) if has_data_path => {
+            let flatten_depth = shared.schema.size("flatten-depth", 0).unwrap_or_default();
+            let asked = Asked { url, base, method, data_path: data_path.as_ref(), style, streamed, flatten_depth };
+            described.columns(table, &asked)
+        }
+        _ => columns,
+    };
+    let schema = http::read_schema(&shared.schema, mode, &columns, described.is_some(), table, (name, &shared.names));
     let served = paging.style.is_some_and(|style| validate::is_served(&saving, style));
     Some(TableConfig {
         name: name.to_owned(),
@@ -109,6 +124,7 @@ pub(super) fn read(name: &str, table: &Section<'_>, shared: &Shared<'_>) -> Opti
         data_path,
         error_path,
         columns,
+        is_from_spec: described.is_some(),
         pagination: paging.config?,
         filters: filters.into_iter().map(|(_, filter)| filter).collect(),
         checkpoint: saving.config.filter(|_| served),

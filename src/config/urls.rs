@@ -17,6 +17,18 @@ pub(super) fn base(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
+/// Reads `openapi` where it is a URL. Its query may hold a credential, too.
+pub(super) fn document(text: &str) -> Result<Url, String> {
+    let url = http_url(text)?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("must not hold a user name or password".into());
+    }
+    if url.fragment().is_some() {
+        return Err("must not have a fragment (#)".into());
+    }
+    Ok(url)
+}
+
 /// An absolute `http` or `https` URL.
 pub(super) fn http_url(text: &str) -> Result<Url, String> {
     let refused = || "must be an absolute http or https URL, such as https://api.example.com/v1".to_owned();

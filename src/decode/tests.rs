@@ -136,6 +136,7 @@ fn table(style: Style, mode: ModeConfig, schema: SchemaMode) -> TableConfig {
         data_path: Some(ptr("/items")),
         error_path: Some(ptr("/error")),
         columns: vec![ColumnConfig { name: "n".into(), data_type: ColumnType::Int32, path: ptr("/a/n"), format: None }],
+        is_from_spec: false,
         pagination: Pagination { style, results_path: None, page_size_param: None, max_page_size: 1, max_pages: None },
         filters: vec![],
         checkpoint: Some(CheckpointConfig {

@@ -7,6 +7,7 @@ mod answer;
 mod auth;
 mod body;
 mod codec;
+mod document;
 mod rate;
 mod redirect;
 mod retry;

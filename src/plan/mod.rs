@@ -5,6 +5,7 @@ pub mod request;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::column::Column;
 use crate::config::{CheckpointConfig, CursorFrom, CursorTo, ModeConfig, SourceConfig, Style, TableConfig};
 use crate::position::{Checkpoint, Edit, Instant, Position, Seen, TimestampFormat, hex};
 
@@ -118,6 +119,7 @@ impl Plan {
             began: now,
             select: scan.select,
             limit: scan.limit,
+            columns: table.is_from_spec.then(|| table.columns.clone()),
         };
         let stored = loaded.map(|(base, checkpoint)| Stored {
             base,
@@ -168,6 +170,9 @@ pub struct Partition {
     pub(crate) began: Instant,
     pub(crate) select: Option<Vec<String>>,
     pub(crate) limit: Option<u64>,
+    /// The columns as the `openapi` document had them when the plan was made: no task asks for it again.
+    #[serde(default)]
+    pub(crate) columns: Option<Vec<Column>>,
 }
 
 impl Partition {

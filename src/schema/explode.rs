@@ -3,9 +3,9 @@
 use jsonptr::{Pointer, PointerBuf};
 use serde_json::value::RawValue;
 
-use super::flatten::{self, Field};
 use super::infer::{self, Members};
 use super::{Column, TableSchema};
+use crate::column::flatten::{self, Field};
 use crate::config::{ArrayOf, ColumnType, Explode, SchemaConfig, exploded_name};
 use crate::error::{Error, ErrorKind, Result};
 

@@ -25,13 +25,11 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::flatten::{self, Field};
 use super::{RestColumn, TableSchema};
+use crate::column::COLUMNS_MAX;
+use crate::column::flatten::{self, Field};
 use crate::config::{ColumnType, SchemaConfig};
 use crate::error::{Error, ErrorKind, Result};
-
-/// The most columns that are inferred (R26): a batch takes memory for each of them in each row.
-const COLUMNS_MAX: usize = 2_000;
 
 /// Levels that are looked into, whatever the setting: as deep as records are read.
 const DEPTH_MAX: usize = 128;

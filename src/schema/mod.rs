@@ -1,7 +1,6 @@
 //! What a table looks like: an Arrow schema and a JSON pointer per column.
 
 pub mod explode;
-pub mod flatten;
 pub mod infer;
 
 use std::sync::Arc;
@@ -9,24 +8,11 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use jsonptr::PointerBuf;
 
+pub use crate::column::Column;
 use crate::config::{ColumnType, OnMismatch, SchemaMode, TableConfig};
-use crate::position::TimestampFormat;
 
 /// Marks an Arrow `Utf8` field whose values are JSON texts (the canonical Arrow extension name).
 pub const JSON_EXTENSION: &str = "arrow.json";
-
-/// One column: where its value stands in a record and how it becomes an Arrow value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
-    /// Column name.
-    pub name: String,
-    /// Pointer into a record; the root pointer is the whole record (variant mode).
-    pub path: PointerBuf,
-    /// Its type.
-    pub data_type: ColumnType,
-    /// How dates and timestamps are written; `None` is RFC 3339 (timestamps) or `%Y-%m-%d` (dates).
-    pub format: Option<TimestampFormat>,
-}
 
 /// The columns of a table, resolved: declared, inferred or variant, with any projection applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +69,8 @@ impl TableSchema {
 /// The name of the one column of variant mode.
 pub const VARIANT_COLUMN: &str = "value";
 
-/// The schema of a table whose columns are known before its first page; `None` where they are inferred from it.
+/// The schema of a table whose columns are known before its first page; `None` where they are inferred from it, or stand
+/// in a document that is still to be asked.
 ///
 /// What the elements of an array are is always inferred.
 pub fn for_table(table: &TableConfig) -> Option<TableSchema> {
@@ -94,22 +81,14 @@ pub fn for_table(table: &TableConfig) -> Option<TableSchema> {
 pub fn declared(table: &TableConfig) -> Option<TableSchema> {
     let (columns, rest) = match table.schema.mode {
         SchemaMode::Infer => return None,
+        SchemaMode::Strict if table.awaits_columns() => return None,
         SchemaMode::Variant => {
             let name = VARIANT_COLUMN.to_owned();
             let whole = Column { name, path: PointerBuf::new(), data_type: ColumnType::Json, format: None };
             (vec![whole], None)
         }
         SchemaMode::Strict => {
-            let columns: Vec<Column> = table
-                .columns
-                .iter()
-                .map(|c| Column {
-                    name: c.name.clone(),
-                    path: c.path.clone(),
-                    data_type: c.data_type,
-                    format: c.format.clone(),
-                })
-                .collect();
+            let columns = table.columns.clone();
             let declared = columns.iter().map(|c| c.path.clone()).collect();
             (columns, table.schema.rest_column.clone().map(|name| RestColumn { name, declared }))
         }

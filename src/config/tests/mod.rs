@@ -1,5 +1,6 @@
 //! Whole configurations: what loads, what is refused and what the messages name.
 
+mod openapi;
 mod rules;
 
 use std::collections::HashMap;

@@ -102,7 +102,6 @@ fn r12_valid_neighbours_load() {
 #[test]
 fn what_is_built_later_is_refused_by_name() {
     for (before, lines, key) in [
-        ("openapi = \"spec.json\"", "", "openapi"),
         (
             "",
             "pagination { style = offset }, partition { type = offset, size = 10, count = 2 }",

@@ -71,6 +71,27 @@ async fn r17_any_goes_elsewhere_without_a_credential() {
 }
 
 #[tokio::test]
+async fn r17_a_document_elsewhere_is_asked_without_anything_of_ours() {
+    let home = Server::in_order(vec![json("{}"), json("{}")]).await;
+    let other = Server::in_order(vec![json("{}"), to(home.url("/x").as_str())]).await;
+    let mut config = with_token(&home);
+    config.http.headers = vec![fixed("X-Token", "H34D3R-s3cret"), fixed("X-Plain", "1")];
+    let ours = client(&config);
+    ours.document(&home.url("/spec")).await.unwrap();
+    let asked = home.requests();
+    assert_eq!(header(&asked[0], "authorization").unwrap(), "Bearer T0K3N-abc");
+    assert_eq!(header(&asked[0], "x-token").unwrap(), "H34D3R-s3cret");
+    ours.document(&other.url("/spec")).await.unwrap();
+    assert!(ours.document(&other.url("/moved")).await.is_err(), "a redirect to another origin");
+    for request in other.requests() {
+        for name in ["authorization", "x-token", "x-plain"] {
+            assert!(header(&request, name).is_none(), "{request}");
+        }
+    }
+    assert_eq!((home.requests().len(), other.requests().len()), (1, 2));
+}
+
+#[tokio::test]
 async fn r17_a_secret_in_a_foreign_url_stays_here() {
     let other = Server::in_order(vec![json("[]")]).await;
     let home = Server::in_order(vec![to(other.url("/x?t=T0K3N-abc").as_str())]).await;

@@ -172,6 +172,7 @@ pub(super) fn source(server: &Server) -> SourceConfig {
 /// A source anywhere.
 pub(super) fn source_at(base_url: Url) -> SourceConfig {
     SourceConfig {
+        openapi: None,
         file: PathBuf::new(),
         base_url,
         auth: Auth::None,

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use jsonptr::PointerBuf;
 
-use super::Column;
-use crate::config::ColumnType;
+use super::{Column, ColumnType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::TimestampFormat;
 
@@ -44,7 +43,7 @@ pub fn columns(members: &[(String, Field)], depth: usize) -> Result<Vec<Column>>
 }
 
 /// The paths of the columns that hold arrays.
-pub(super) fn arrays(members: &[(String, Field)], depth: usize) -> Vec<PointerBuf> {
+pub(crate) fn arrays(members: &[(String, Field)], depth: usize) -> Vec<PointerBuf> {
     fn below(out: &mut Vec<PointerBuf>, parent: &PointerBuf, members: &[(String, Field)], depth: usize) {
         for (key, field) in members {
             let path = parent.with_trailing_token(key.as_str());
