@@ -264,7 +264,7 @@ impl Reader {
             .await
             .unwrap_or_else(|e| Err(Error::new(ErrorKind::Bug, "a request task ended early").caused_by(e)))?;
         match arrived {
-            Arrived::Whole(response) => self.whole(response).map(Some),
+            Arrived::Whole(response) => self.whole(*response).map(Some),
             Arrived::Large(large) => self.large(large, events).await,
         }
     }
@@ -292,7 +292,7 @@ impl Reader {
             }
             self.boundary = fresh.clone();
             match self.client.arrive(self.walk.current(), large.attempts, HELD).await? {
-                Arrived::Whole(response) => return self.whole(response).map(Some),
+                Arrived::Whole(response) => return self.whole(*response).map(Some),
                 Arrived::Large(again) => large = again,
             }
         }

@@ -93,8 +93,7 @@ impl ObjectCheckpoints {
                 Err(e) => {
                     let stands = self.standing(table).await;
                     let arrived = stands
-                        .map(|s| commit.judge(s.as_ref().map(|s| s.bytes.as_slice()), now) == Verdict::Done)
-                        .unwrap_or(false);
+                        .is_ok_and(|s| commit.judge(s.as_ref().map(|s| s.bytes.as_slice()), now) == Verdict::Done);
                     return if arrived { Ok(()) } else { Err(self.put_failed(table, &e)) };
                 }
             }

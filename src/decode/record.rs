@@ -230,6 +230,9 @@ struct Known {
     bridge: Option<Bridge>,
 }
 
+/// A key that was reached: its child, if it is wanted, and where it begins and ends.
+type Reached = (Option<usize>, (usize, usize));
+
 /// Keys that are remembered per object; objects with data for keys stay bounded (R26).
 const KNOWN_MAX: usize = 4_096;
 const NOWHERE: usize = usize::MAX;
@@ -238,7 +241,7 @@ impl Keys {
     /// Goes to the value of the key that came next in the record before, if it comes here too: its child, and where the
     /// key stands. `last` is the known key before it.
     #[inline]
-    fn leap(&self, last: &mut usize, scanner: &mut Scanner<'_>) -> Option<(Option<usize>, (usize, usize))> {
+    fn leap(&self, last: &mut usize, scanner: &mut Scanner<'_>) -> Option<Reached> {
         let (bridge, next) = match self.known.get(*last) {
             Some(known) => (known.bridge.as_ref()?, known.next),
             None if *last == NOWHERE => (self.entry.as_ref()?, self.first),
@@ -411,12 +414,7 @@ impl<'a> Walk<'_, 'a> {
 
     /// Goes to the value of the next key, token by token: its child, and where the key stands; `None` at the end of the
     /// object.
-    fn step(
-        &mut self,
-        node: &mut Node,
-        last: &mut usize,
-        is_first: bool,
-    ) -> Result<Option<(Option<usize>, (usize, usize))>, Flaw> {
+    fn step(&mut self, node: &mut Node, last: &mut usize, is_first: bool) -> Result<Option<Reached>, Flaw> {
         let (from, before) = (self.scanner.at(), *last);
         if !(if is_first { self.scanner.begins(b'}') } else { self.scanner.more(b'}') })? {
             return Ok(None);

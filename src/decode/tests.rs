@@ -600,13 +600,13 @@ fn refused_in_pieces(spec: DecodeSpec, body: &[u8]) -> String {
 
 #[test]
 fn r16_a_large_page_is_as_strict_as_any_other() {
-    let items = format!("[{}]", vec![r#"{"id":1,"x":"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy"}"#; 8].join(","));
+    let items = format!("[{}]", [r#"{"id":1,"x":"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy"}"#; 8].join(","));
     let broken = [
         (format!("{{\"items\":{items},\"items\":{items}}}"), "stands twice"),
-        (format!("{{\"items\":{},\"next\":1}}", items.replace("]", ",]")), "expected a value"),
+        (format!("{{\"items\":{},\"next\":1}}", items.replace(']', ",]")), "expected a value"),
         (format!("{{\"items\":{}", &items[..items.len() - 5]), "the text ends"),
         (format!("{{\"items\":{items},\"next\":}}"), "around the records is not JSON"),
-        (format!("{{\"items\":{}}}", items.replacen("}", "]", 5)), "is not JSON"),
+        (format!("{{\"items\":{}}}", items.replacen('}', "]", 5)), "is not JSON"),
         ("{\"error\":\"overloaded, and more of that which is long\"}".to_owned(), "/items"),
         (
             format!("{{\"items\":{}}}", items.replace("\"id\":1,", "")).replace("{\"x\":\"y", "7,{\"x\":\"y"),

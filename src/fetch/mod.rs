@@ -132,7 +132,7 @@ impl Client {
     /// `Decode` for a body that is larger than `max-body-bytes` or cannot be unpacked. All are scrubbed (R23).
     pub async fn page(&self, request: &Request) -> Result<Response> {
         match self.arrive(request, self.attempts(), u64::MAX).await? {
-            Arrived::Whole(response) => Ok(response),
+            Arrived::Whole(response) => Ok(*response),
             Arrived::Large(_) => Err(Error::new(ErrorKind::Bug, "a page was to be held whatever its size")),
         }
     }
@@ -144,7 +144,7 @@ impl Client {
     pub async fn arrive(&self, request: &Request, mut attempts: Attempts, hold: u64) -> Result<Arrived> {
         loop {
             match self.page_once(request, &mut attempts, hold).await {
-                Ok(Collected::Whole(response)) => return Ok(Arrived::Whole(response)),
+                Ok(Collected::Whole(response)) => return Ok(Arrived::Whole(Box::new(response))),
                 Ok(Collected::Beginning(head, rest)) => {
                     let limits = (self.shared.http.page_timeout, self.shared.http.max_body_bytes);
                     return Ok(Arrived::Large(Box::new(Large::new(head, rest, limits, attempts))));
@@ -329,7 +329,7 @@ impl Client {
 #[derive(Debug)]
 pub enum Arrived {
     /// The whole answer.
-    Whole(Response),
+    Whole(Box<Response>),
     /// An answer that is larger than was to be held.
     Large(Box<Large>),
 }
