@@ -79,7 +79,7 @@ fn take(records: &mut Records, event: Event<'_>, boundary: &mut Boundary) -> Res
     if event.name == "error" {
         return Err(Error::new(ErrorKind::Http, format!("{place}: the API says: {}", said(event.data))));
     }
-    if event.data == SENTINEL || event.data.trim_ascii().is_empty() {
+    if event.data == SENTINEL || event.data.trim_matches([' ', '\t', '\n', '\r']).is_empty() {
         return Ok(());
     }
     records.take(place, event.data, boundary)

@@ -36,7 +36,8 @@ pub fn sse(data: &[u8]) -> Result<(), String> {
     // What an event's data is, a line of NDJSON is too.
     let mut lines = String::new();
     for event in events.iter().filter(|event| *event != "[DONE]") {
-        if !event.trim_ascii().is_empty() && serde_json::from_str::<IgnoredAny>(event).is_err() {
+        if !event.trim_matches([' ', '\t', '\n', '\r']).is_empty() && serde_json::from_str::<IgnoredAny>(event).is_err()
+        {
             return hold(whole.is_err(), || format!("{event:?} was read"));
         }
         lines.push_str(&event.replace('\n', " "));
