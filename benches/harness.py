@@ -16,7 +16,7 @@ CACHE = os.environ.get("RESTMARK_TEST_CACHE") or os.path.join(
 # The interpreter of `make bench-setup`; it has pyarrow and the peers.
 PYTHON = os.path.join(CACHE, "bench", "bin", "python")
 PAGING = {
-    "offset": 'style = offset, total-path = "/total"',
+    "offset": 'style = offset, total-path = "/total", max-page-size = 5000',
     "cursor": 'style = cursor, cursor-path = "/next"',
     "link": "style = link_header",
     "next_url": 'style = next_url, next-url-path = "/next"',
@@ -82,7 +82,7 @@ http {{ response-format = {"ndjson" if style == "ndjson" else "json"} }}
 tables {{ t {{
   endpoint = "/{kind}/{style}/{pages}/{wait}/{"gzip" if gzip else "plain"}"
   {data}
-  pagination {{ {PAGING[style]}, max-page-size = {server.per_page} }}
+  pagination {{ {PAGING[style].replace("5000", str(server.per_page))} }}
   columns {{ {columns} }}
 }} }}
 """
