@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_json::reader::{Decoder as JsonDecoder, ReaderBuilder};
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, Schema, SchemaRef, TimeUnit};
 use restmark::Source;
 use restmark::decode::{DecodeSpec, Decoder, Scalar};
 use restmark::position::{Boundary, BoundaryPolicy, Seen};
@@ -39,7 +39,7 @@ pub(crate) fn all(source: &Source, select: Option<&Vec<String>>, only_ours: bool
     if !only_ours {
         all.push(Box::new(Sonic(Rows::new(&schema))));
         all.push(Box::new(Serde(Rows::new(&schema))));
-        all.push(Box::new(ArrowJson::new(schema.clone())?));
+        all.push(Box::new(ArrowJson::new(&schema)?));
         all.push(Box::new(Tree(schema)));
     }
     Ok(all)
@@ -99,7 +99,14 @@ impl Contestant for Sonic {
 struct ArrowJson(JsonDecoder);
 
 impl ArrowJson {
-    fn new(schema: SchemaRef) -> Result<Self> {
+    /// It knows offsets, but no zone called UTC.
+    fn new(schema: &SchemaRef) -> Result<Self> {
+        let utc = DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into()));
+        let fields = schema.fields().iter().map(|field| match field.data_type() {
+            DataType::Timestamp(..) => field.as_ref().clone().with_data_type(utc.clone()),
+            _ => field.as_ref().clone(),
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         Ok(Self(ReaderBuilder::new(schema).with_batch_size(1 << 20).build_decoder()?))
     }
 }
