@@ -7,6 +7,7 @@ conformance := $(or $(RESTMARK_CONFORMANCE),../shared/conformance/run.py)
 export RESTMARK_TEST_CACHE := $(cache)
 
 .PHONY: build test lint soak fuzz bench doc
+.PHONY: build test lint soak bench bench-setup bench-decode bench-read bench-peers bench-flights doc
 
 build:
 	cargo build --release
@@ -34,7 +35,35 @@ soak:
 fuzz:
 	SECONDS_EACH=$(or $(SECONDS),60) TARGET=$(TARGET) scripts/fuzz
 
-bench: build
+# One after the other, however make was called: what is measured is alone on the machine. About ten minutes;
+# RESTMARK_BENCH_SCALE=0.2 reads a fifth of the pages.
+bench:
+	$(MAKE) bench-decode
+	$(MAKE) bench-read
+	$(MAKE) bench-peers
+	$(MAKE) bench-flights
+
+# The peers' Python packages, in an environment of their own.
+bench-setup: $(cache)/bench/installed
+
+$(cache)/bench/installed: benches/requirements.txt
+	rm -rf "$(cache)/bench"
+	python3 -m venv "$(cache)/bench"
+	"$(cache)/bench/bin/pip" install --quiet --disable-pip-version-check -r benches/requirements.txt
+	touch "$@"
+
+bench-decode:
+	CARGO_TARGET_DIR="$(abspath $(target))" python3 benches/decode.py
+
+bench-read: build bench-setup
+	python3 benches/read.py --bin "$(target)/release/restmark"
+
+bench-peers: build bench-setup
+	CARGO_TARGET_DIR="$(abspath $(target))" cargo build --release --locked --manifest-path benches/peers/faucet/Cargo.toml \
+		|| echo "bench-peers: faucet-source-rest does not build here: left out"
+	python3 benches/peers.py --bin "$(target)/release/restmark" --faucet "$(target)/release/restmark-peer-faucet"
+
+bench-flights: build
 	scripts/setup
 	python3 benches/flights.py --bin "$(target)/release/restmark"
 
