@@ -6,8 +6,7 @@ conformance := $(or $(RESTMARK_CONFORMANCE),../shared/conformance/run.py)
 
 export RESTMARK_TEST_CACHE := $(cache)
 
-.PHONY: build test lint soak fuzz bench doc
-.PHONY: build test lint soak bench bench-setup bench-decode bench-read bench-peers bench-flights doc
+.PHONY: build test lint soak fuzz bench bench-setup bench-decode bench-read bench-peers bench-flights doc
 
 build:
 	cargo build --release

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::config::{Auth, CheckpointConfig, Future, ModeConfig, SourceConfig, Style, TableConfig};
 use crate::counts::{Counts, Meter, Tally};
-use crate::decode::{DecodeSpec, Decoder, Page, Scalar, StreamDecoder};
+use crate::decode::{DecodeSpec, Decoder, Envelope, Page, Scalar, StreamDecoder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{Arrived, Attempts, Client, Large, Response};
 use crate::paginate::{Answer, Step, Walk};
@@ -264,9 +264,32 @@ impl Reader {
             .await
             .unwrap_or_else(|e| Err(Error::new(ErrorKind::Bug, "a request task ended early").caused_by(e)))?;
         match arrived {
-            Arrived::Whole(response) => self.whole(*response).map(Some),
+            Arrived::Whole(response) => {
+                self.send_next(&response, sent);
+                self.whole(*response).map(Some)
+            }
             Arrived::Large(large) => self.large(large, events).await,
         }
+    }
+
+    /// Sends the request that a page seems to lead to, before its rows are built.
+    fn send_next(&self, response: &Response, sent: &mut Sent) {
+        let Bodies::Whole(decoder) = &self.bodies else { return };
+        if !sent.is_empty() || self.partition.limit.is_some() {
+            return;
+        }
+        let envelope = match self.table.pagination.style {
+            Style::Cursor { .. } | Style::NextUrl { .. } => decoder.glance(&response.body),
+            _ => Envelope::default(),
+        };
+        if let Some(next) = self.walk.guess(&response.url, &response.headers, &envelope) {
+            sent.push_back(self.send(next));
+        }
+    }
+
+    fn send(&self, request: Request) -> (Request, Running<Result<Arrived>>) {
+        let (client, asked, attempts) = (self.client.clone(), request.clone(), self.client.attempts());
+        (request, Running(tokio::spawn(async move { client.arrive(&asked, attempts, HELD).await })))
     }
 
     fn whole(&mut self, response: Response) -> Result<Passed> {
@@ -343,10 +366,7 @@ impl Reader {
                 steps => self.walk.ahead(steps as u64),
             };
             let Some(request) = request else { return };
-            let (client, asked) = (self.client.clone(), request.clone());
-            let attempts = client.attempts();
-            let arriving = async move { client.arrive(&asked, attempts, HELD).await };
-            sent.push_back((request, Running(tokio::spawn(arriving))));
+            sent.push_back(self.send(request));
         }
     }
 

@@ -3,11 +3,14 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher as _;
 
-use super::Page;
 use super::decoder::{Decoder, records_at, stopped, text_of};
 use super::split::{Group, Rest, Splitter};
+use super::{Envelope, Page};
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::Boundary;
+
+/// So much of a page's beginning and end is looked at for its envelope.
+const AROUND: usize = 64 << 10;
 
 /// How far such a page was read.
 #[derive(Debug)]
@@ -26,9 +29,7 @@ impl Decoder {
         let known = self.large.as_ref().map_or(self.rows.is_some(), |large| large.known);
         self.forget_rows(known)?;
         boundary.begin_page();
-        let path = self.setup.spec.data.as_deref().into_iter().flat_map(|path| path.tokens());
-        let splitter = Splitter::new(path.map(|token| token.decoded().into_owned()).collect());
-        self.large = Some(Large { splitter, received: 0, content: DefaultHasher::new(), known });
+        self.large = Some(Large { splitter: self.splitter(), received: 0, content: DefaultHasher::new(), known });
         Ok(())
     }
 
@@ -79,6 +80,35 @@ impl Decoder {
             page.content = u128::from(large.content.finish()) | 1 << 64;
         }
         Ok(page)
+    }
+
+    fn splitter(&self) -> Splitter {
+        let path = self.setup.spec.data.as_deref().into_iter().flat_map(|path| path.tokens());
+        Splitter::new(path.map(|token| token.decoded().into_owned()).collect())
+    }
+
+    /// What the envelope of a page seems to say, from what stands before its records and after the last bracket: found in
+    /// no time, and only a guess. Decoding the page has the last word.
+    pub fn glance(&self, body: &[u8]) -> Envelope {
+        self.seems(body).unwrap_or_default()
+    }
+
+    fn seems(&self, body: &[u8]) -> Option<Envelope> {
+        let mut splitter = self.splitter();
+        splitter.push(body.get(..AROUND).unwrap_or(body));
+        let is_past = splitter.is_past();
+        let mut document = splitter.around()?;
+        let rest = if is_past { body.get(AROUND..).unwrap_or_default() } else { body };
+        if is_past {
+            document.extend_from_slice(rest);
+        } else {
+            let end = rest.get(rest.len().saturating_sub(AROUND)..)?;
+            document.extend_from_slice(end.get(end.iter().rposition(|byte| *byte == b']')? + 1..)?);
+        }
+        let text = std::str::from_utf8(&document).ok()?;
+        let skip = |scanner: &mut super::scan::Scanner<'_>| Ok(scanner.skip().map(|()| 1)?);
+        let found = self.outline.walk(text, self.setup.spec.paged, skip).ok()?;
+        found.judge(&self.setup.spec, 200, text).ok().map(|said| said.envelope)
     }
 
     fn group(&mut self, group: &Group, large: &mut Large, boundary: &mut Boundary) -> Result<Page> {

@@ -104,6 +104,16 @@ impl Splitter {
         groups
     }
 
+    /// The document up to and with an empty record array, once that was met; with what follows it, once that has ended.
+    pub(super) fn around(self) -> Option<Vec<u8>> {
+        (self.phase != Phase::Before).then_some(self.envelope)
+    }
+
+    /// Whether the record array has ended.
+    pub(super) fn is_past(&self) -> bool {
+        self.phase == Phase::After
+    }
+
     /// The page has ended.
     pub(super) fn finish(self) -> Rest {
         match self.phase {

@@ -862,6 +862,7 @@ proptest! {
         for chunk in body.as_bytes().chunks(piece) {
             pages.extend(decoder.push_large(chunk, &mut boundary).unwrap());
         }
+        prop_assert_eq!(&decoder.glance(body.as_bytes()).next, &whole.envelope.next);
         let received: u64 = pages.iter().map(|page| page.received).sum();
         let last = decoder.finish_large(200, &mut boundary).unwrap();
         prop_assert_eq!((received, last.received, &last.envelope), (whole.received, whole.received, &whole.envelope));

@@ -8,7 +8,7 @@ use crate::plan::Request;
 use crate::plan::request::RequestTemplate;
 
 /// Where a cursor walk stands.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Cursor {
     sent: Option<String>,
     fetched: Option<String>,

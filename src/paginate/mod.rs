@@ -186,6 +186,31 @@ impl Walk {
         self.built(steps).ok()
     }
 
+    /// The request that the page at hand seems to lead to, before its records are read: cursor, link and next-URL styles.
+    ///
+    /// It may be sent at once. [`Walk::advance`] has the last word: what it does not confirm is thrown away. Never a
+    /// request that was made, nor one beyond `max-pages` (R15).
+    pub fn guess(&self, url: &Url, headers: &HeaderMap, envelope: &Envelope) -> Option<Request> {
+        let answer = Answer { url, headers, received: 1, content: None, envelope };
+        let next = match (&self.state, &self.paging.style) {
+            (State::Cursor(state), Style::Cursor { from, to, .. }) => {
+                let mut state = state.clone();
+                let size = self.paging.max_page_size.to_string();
+                let params = self.paging.page_size_param.iter().map(|name| (name.as_str(), size.as_str())).collect();
+                if !state.pass(answer, from).ok()? {
+                    return None;
+                }
+                state.request(&self.template, to, params).ok()?
+            }
+            (State::Link, _) => link::next(answer).ok()??,
+            (State::NextUrl, _) => next_url::next(answer).ok()??,
+            _ => return None,
+        };
+        let is_new = !self.made.contains(&next.identity()) && next.identity() != self.current.identity();
+        let is_allowed = self.paging.max_pages.is_none_or(|max| self.pages + 1 < max);
+        (is_new && is_allowed).then_some(next)
+    }
+
     /// Pages answered so far.
     pub fn pages(&self) -> u64 {
         self.pages
