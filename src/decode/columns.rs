@@ -32,6 +32,8 @@ pub(crate) struct Columns {
     batch_rows: usize,
     rows: usize,
     text: usize,
+    /// A text whose escapes were read.
+    scratch: String,
     /// Columns that the row at hand has a value for.
     filled: usize,
 }
@@ -40,7 +42,8 @@ pub(crate) struct Columns {
 struct Column {
     name: String,
     format: Option<TimestampFormat>,
-    is_rfc3339: bool,
+    /// Instants and days are written as RFC 3339 has them.
+    is_usual: bool,
     builder: Builder,
     data_type: ColumnType,
     /// Rows and bytes of the fullest batch lately: the size of the next builder.
@@ -125,7 +128,11 @@ impl Columns {
     pub(crate) fn new(schema: &TableSchema, batch_rows: usize) -> Self {
         let list = schema.columns.iter().map(|column| Column {
             name: column.name.clone(),
-            is_rfc3339: column.format.as_ref().is_none_or(|format| *format == TimestampFormat::Rfc3339),
+            is_usual: column.format.as_ref().is_none_or(|format| {
+                let usual =
+                    if column.data_type == ColumnType::Date { TimestampFormat::Date } else { TimestampFormat::Rfc3339 };
+                *format == usual
+            }),
             format: column.format.clone(),
             builder: Builder::new(column.data_type, (0, 0)),
             data_type: column.data_type,
@@ -140,6 +147,7 @@ impl Columns {
             batch_rows: batch_rows.max(1),
             rows: 0,
             text: 0,
+            scratch: String::new(),
             filled: 0,
         }
     }
@@ -152,13 +160,22 @@ impl Columns {
         let pushed = match &mut column.builder {
             Builder::Int64(b) => scanner.small_integer().map(|value| b.append_value(value)),
             Builder::Float64(b) => scanner.small_float().map(|value| b.append_value(value)),
-            Builder::Timestamp(b) if column.is_rfc3339 => {
+            Builder::Int32(b) => scanner.small_i32().map(|value| b.append_value(value)),
+            Builder::Boolean(b) => scanner.boolean().map(|value| b.append_value(value)),
+            Builder::Date(b) if column.is_usual => scanner.fixed(value::day).map(|value| b.append_value(value)),
+            Builder::Timestamp(b) if column.is_usual => {
                 scanner.fixed(value::utc_seconds).map(|value| b.append_value(value))
             }
-            Builder::Text(b) => scanner.plain(VALUE_MAX).map(|text| {
-                self.text += text.len();
-                b.append_value(text);
-            }),
+            Builder::Text(b) => {
+                let text = match scanner.plain(VALUE_MAX) {
+                    Some(text) => Some(text),
+                    None => scanner.unescaped(VALUE_MAX, &mut self.scratch).then_some(self.scratch.as_str()),
+                };
+                text.map(|text| {
+                    self.text += text.len();
+                    b.append_value(text);
+                })
+            }
             _ => None,
         };
         self.filled += usize::from(pushed.is_some());
@@ -273,7 +290,7 @@ impl Columns {
     pub(crate) fn spare(&self) -> Self {
         let list = self.list.iter().map(|column| Column {
             name: column.name.clone(),
-            is_rfc3339: column.is_rfc3339,
+            is_usual: column.is_usual,
             format: column.format.clone(),
             builder: Builder::new(column.data_type, (0, 0)),
             data_type: column.data_type,
@@ -283,7 +300,7 @@ impl Columns {
         });
         let (schema, list) = (self.schema.clone(), list.collect());
         let rest = self.rest.is_some().then(StringBuilder::new);
-        Self { schema, list, rest, batch_rows: self.batch_rows, rows: 0, text: 0, filled: 0 }
+        Self { schema, list, rest, batch_rows: self.batch_rows, rows: 0, text: 0, scratch: String::new(), filled: 0 }
     }
 
     /// Takes back what other columns of the same kind counted.

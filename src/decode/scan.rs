@@ -273,6 +273,29 @@ impl<'a> Scanner<'a> {
         Some(if negative { -value } else { value })
     }
 
+    /// The same for an integer of 32 bits.
+    #[inline]
+    pub(crate) fn small_i32(&mut self) -> Option<i32> {
+        let start = self.at;
+        let value = self.small_integer().and_then(|value| i32::try_from(value).ok());
+        if value.is_none() {
+            self.at = start;
+        }
+        value
+    }
+
+    /// The next value, if it is a boolean; otherwise nothing is consumed.
+    #[inline]
+    pub(crate) fn boolean(&mut self) -> Option<bool> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let value = rest.starts_with(b"true");
+        if !value && !rest.starts_with(b"false") {
+            return None;
+        }
+        self.at += if value { 4 } else { 5 };
+        Some(value)
+    }
+
     /// The next value, if it is a number of at most 15 digits without exponent, whose double is exact or correctly
     /// rounded by one division; otherwise nothing is consumed.
     #[inline]
@@ -318,6 +341,34 @@ impl<'a> Scanner<'a> {
         let value = read(self.text.as_bytes().get(self.at..)?.first_chunk::<N>()?)?;
         self.at += N;
         Some(value)
+    }
+
+    /// The next value, if it is a string of fewer than `max` bytes whose escapes are single letters: written to `out`.
+    /// Otherwise nothing is consumed, and `out` holds nothing of use.
+    pub(crate) fn unescaped(&mut self, max: usize, out: &mut String) -> bool {
+        let start = self.at;
+        out.clear();
+        let is_string = self.byte(start) == Some(b'"') && self.string().is_ok() && self.at - start < max;
+        let mut rest = if is_string { self.text.get(start + 1..self.at - 1).unwrap_or_default() } else { "\\u" };
+        while let Some((plain, after)) = rest.split_once('\\') {
+            out.push_str(plain);
+            let letter = after.chars().next();
+            out.push(match letter {
+                Some(c @ ('"' | '\\' | '/')) => c,
+                Some('n') => '\n',
+                Some('t') => '\t',
+                Some('r') => '\r',
+                Some('b') => '\u{8}',
+                Some('f') => '\u{c}',
+                _ => {
+                    self.at = start;
+                    return false;
+                }
+            });
+            rest = after.get(1..).unwrap_or_default();
+        }
+        out.push_str(rest);
+        true
     }
 
     /// The next value without its quotes, if it is a string without escapes of fewer than `max` bytes; otherwise nothing
@@ -609,6 +660,24 @@ mod tests {
                 prop_assert_eq!((long.to_bits(), float.at()), (value.to_bits(), scanner.at()));
             }
             prop_assert_eq!(Scanner::new("\"1\"").small_integer(), None);
+        }
+
+        #[test]
+        fn r24_texts_read_in_place_are_those_of_serde_json(text in "\\PC{0,12}", escape in "(\\\\[nrtbf/\"\\\\]|\\\\u00e9|)", end in "\\PC{0,12}") {
+            let quote = |text: &str| serde_json::Value::from(text).to_string();
+            let (head, tail) = (quote(&text), quote(&end));
+            let json = format!("{}{escape}{},", &head[..head.len() - 1], &tail[1..]);
+            let want: String = serde_json::from_str(json.trim_end_matches(',')).unwrap();
+            let (mut scanner, mut out) = (Scanner::new(&json), String::new());
+            let read = match scanner.plain(1 << 20) {
+                Some(plain) => Some(plain.to_owned()),
+                None => scanner.unescaped(1 << 20, &mut out).then_some(out),
+            };
+            prop_assert_eq!(read.is_none(), json.contains("\\u"), "{}", json);
+            prop_assert_eq!(scanner.at(), if read.is_some() { json.len() - 1 } else { 0 });
+            if let Some(read) = read {
+                prop_assert_eq!(read, want);
+            }
         }
 
         #[test]

@@ -280,6 +280,16 @@ pub(crate) fn utc_seconds(quoted: &[u8; 22]) -> Option<i64> {
     utc_micros(quoted)
 }
 
+/// The usual `"2026-01-31"`, in days.
+#[inline]
+pub(crate) fn day(quoted: &[u8; 12]) -> Option<i32> {
+    let [b'"', y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1, b'"'] = *quoted else { return None };
+    let two = |a: u8, b: u8| -> Option<u32> {
+        (a.is_ascii_digit() && b.is_ascii_digit()).then(|| u32::from(a - b'0') * 10 + u32::from(b - b'0'))
+    };
+    i32::try_from(days(two(y0, y1)? * 100 + two(y2, y3)?, two(m0, m1)?, two(d0, d1)?)?).ok()
+}
+
 /// `"2026-01-31T12:30:00Z"`, with its quotes, with a fraction of at most six digits or none.
 #[inline]
 fn utc_micros(quoted: &[u8]) -> Option<i64> {
