@@ -47,6 +47,8 @@ impl Settings {
             Some(Err(said)) => (BTreeMap::new(), Some(said)),
             None => (BTreeMap::new(), None),
         };
+        let lost = set("HADOOP_CONF_DIR").filter(|dir| !Path::new(dir).is_dir());
+        let broken = broken.or_else(|| lost.map(|dir| format!("HADOOP_CONF_DIR names {dir}, which is no directory")));
         properties.extend(hadoop);
         let values = properties.values().map(|value| substitute(value, &properties, env)).collect::<Vec<_>>();
         let properties = properties.into_keys().zip(values).collect();
