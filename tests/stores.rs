@@ -486,6 +486,9 @@ fn r07_a_datanode_that_is_killed_between_two_commits_costs_nothing() {
     }
     cluster.start_datanode(1);
     assert_eq!(read(), [3]);
+    // However few nodes took it at first.
+    let replicas = || cluster.shell(&["-stat", "%r", "/ckpt/rows.checkpoint.json"]).trim().to_owned();
+    assert_eq!(replicas(), "3");
 }
 
 #[test]

@@ -39,6 +39,9 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// Syncing takes milliseconds; the client waits for ever where a DataNode of the pipeline has died.
 const SYNC_LIMIT: Duration = Duration::from_secs(5);
 
+/// The replicas of a file whose cluster did not say how many it wants.
+const REPLICAS: u32 = 3;
+
 /// No look takes longer, and no commit, whatever the cluster does: the client itself waits for a NameNode without end.
 const LOOK_LIMIT: Duration = Duration::from_mins(1);
 const COMMIT_LIMIT: Duration = Duration::from_mins(2);
@@ -238,32 +241,46 @@ impl HdfsStore {
     }
 
     /// Writes a claim, whole and durable; `None` if a later committer removed it meanwhile.
+    ///
+    /// While the NameNode has not noticed that a DataNode died, which takes ten minutes as clusters are set up, a small
+    /// cluster gives it to every new file, and the client cannot leave it out. So from the second try on the claim has one
+    /// replica first, on a node that answers, and gets the others from the NameNode afterwards.
     async fn stage(&self, table: &str, bytes: Bytes) -> Result<Option<Claim>> {
-        let mut tries = 0;
+        let (mut tries, mut replicas, mut wanted) = (0, None, None);
         loop {
             let claim = Claim::above(&self.claims(table).await?);
             let path = self.path(&claim.name(table));
-            let Err(e) = Box::pin(self.write(&path, &bytes, tries == 0)).await else {
+            let Err(e) = Box::pin(self.write(&path, &bytes, replicas)).await else {
+                if let (Some(_), Ok(client)) = (replicas, self.client().await)
+                    && let Err(e) = client.set_replication(&path, wanted.unwrap_or(REPLICAS)).await
+                {
+                    tracing::warn!(%path, "the checkpoint stays on one DataNode: {}", cause::of_hdfs(&e));
+                }
                 return Ok(Some(claim));
             };
+            if let (None, Ok(client)) = (wanted, self.client().await) {
+                wanted = client.get_file_info(&path).await.ok().and_then(|status| status.replication);
+            }
             let _ = self.remove(table, claim).await;
             if matches!(&e, Failed::Name(e) | Failed::Data(e) if is_fenced(e)) {
                 return Ok(None);
             }
             tries += 1;
-            if tries == TRIES || !e.may_pass() {
+            // A cluster may want more replicas than one.
+            let is_too_few = replicas.is_some() && matches!(&e, Failed::Name(HdfsError::RPCError(..)));
+            if tries == TRIES || !(e.may_pass() || is_too_few) {
                 return Err(self.failed("cannot write the checkpoint", table, &e));
             }
+            replicas = (!is_too_few).then_some(1);
             sleep(PAUSE * tries).await;
         }
     }
 
-    /// Writes a new file; to the disks of its DataNodes with `sync`, else to their memory.
-    ///
-    /// The client mends a pipeline in which a DataNode has died when it closes a file, but not when it syncs one.
-    async fn write(&self, path: &str, bytes: &Bytes, sync: bool) -> Result<(), Failed> {
+    /// Writes a new file to the disks of its DataNodes.
+    async fn write(&self, path: &str, bytes: &Bytes, replicas: Option<u32>) -> Result<(), Failed> {
         let client = self.client().await?;
-        let options = WriteOptions::default().block_size(BLOCK);
+        let mut options = WriteOptions::default().block_size(BLOCK);
+        options.replication = replicas;
         let create = async { Ok::<_, Failed>(client.create(path, options).await?) };
         let mut file = self.effects.act(Effect::Create, create).await?;
         let (written, whole) = self.effects.write(bytes);
@@ -272,10 +289,13 @@ impl HdfsStore {
         }
         whole?;
         let make_durable = async {
-            if sync && !bytes.is_empty() {
-                let late =
-                    |_| Failed::Data(HdfsError::OperationFailed("the DataNodes did not sync in time".to_owned()));
-                timeout(SYNC_LIMIT, Box::pin(file.hsync())).await.map_err(late)?.map_err(Failed::Data)?;
+            let late = |_| Failed::Data(HdfsError::OperationFailed("the DataNodes did not sync in time".to_owned()));
+            if !bytes.is_empty() {
+                match timeout(SYNC_LIMIT, Box::pin(file.hsync())).await.map_err(late)? {
+                    // Erasure-coded files cannot be synced; they are closed.
+                    Err(HdfsError::UnsupportedFeature(_)) | Ok(()) => {}
+                    Err(e) => return Err(Failed::Data(e)),
+                }
             }
             Box::pin(file.close()).await.map_err(Failed::Data)
         };
