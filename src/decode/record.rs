@@ -216,18 +216,31 @@ struct Keys {
     wanted: HashMap<String, usize>,
     known: Vec<Known>,
     index: HashMap<Box<str>, usize>,
-    first: usize,
-    /// From the opening bracket to the first value.
-    entry: Option<Bridge>,
+    /// From the opening bracket.
+    entry: Way,
 }
 
 #[derive(Debug)]
 struct Known {
     quoted: Quoted,
     child: Option<usize>,
+    /// From its value.
+    way: Way,
+}
+
+/// Where records usually go on from a place: the key, and all that stands before its value.
+#[derive(Debug)]
+struct Way {
     next: usize,
-    /// From its value to that of the next key.
     bridge: Option<Bridge>,
+    /// Records that went elsewhere.
+    missed: u8,
+}
+
+impl Default for Way {
+    fn default() -> Self {
+        Self { next: NOWHERE, bridge: None, missed: 0 }
+    }
 }
 
 /// A key that was reached: its child, if it is wanted, and where it begins and ends.
@@ -235,68 +248,67 @@ type Reached = (Option<usize>, (usize, usize));
 
 /// Keys that are remembered per object; objects with data for keys stay bounded (R26).
 const KNOWN_MAX: usize = 4_096;
-const NOWHERE: usize = usize::MAX;
+/// After the opening bracket.
+const START: usize = usize::MAX;
+/// After a key that is not remembered.
+const NOWHERE: usize = usize::MAX - 1;
 
 impl Keys {
-    /// Goes to the value of the key that came next in the record before, if it comes here too: its child, and where the
-    /// key stands. `last` is the known key before it.
+    /// Goes to the value of the key that usually comes next, if it comes here too: its child, and where the key stands.
+    /// `last` is the key before it.
     #[inline]
     fn leap(&self, last: &mut usize, scanner: &mut Scanner<'_>) -> Option<Reached> {
-        let (bridge, next) = match self.known.get(*last) {
-            Some(known) => (known.bridge.as_ref()?, known.next),
-            None if *last == NOWHERE => (self.entry.as_ref()?, self.first),
-            None => return None,
-        };
-        let known = self.known.get(next)?;
-        let from = scanner.at();
-        if !scanner.cross(bridge) {
+        let way = self.way(*last)?;
+        let (known, from) = (self.known.get(way.next)?, scanner.at());
+        if !scanner.cross(way.bridge.as_ref()?) {
             return None;
         }
-        *last = next;
-        Some((known.child, bridge.key_at(from)))
+        *last = way.next;
+        Some((known.child, way.bridge.as_ref()?.key_at(from)))
     }
 
-    /// Remembers how the key after `before` was reached.
-    fn learn(&mut self, before: usize, bridge: Option<Bridge>) {
-        match self.known.get_mut(before) {
-            Some(known) => known.bridge = bridge,
-            None => self.entry = bridge,
+    #[inline]
+    fn way(&self, from: usize) -> Option<&Way> {
+        match self.known.get(from) {
+            Some(known) => Some(&known.way),
+            None => (from == START).then_some(&self.entry),
         }
     }
 
-    /// Consumes the next key. `last` is the known key before it.
-    #[inline]
+    /// Remembers how the key `next` was reached after `before`. One record that goes another way changes nothing.
+    fn learn(&mut self, before: usize, next: usize, bridge: impl FnOnce() -> Option<Bridge>) {
+        let way = match self.known.get_mut(before) {
+            Some(known) => &mut known.way,
+            None if before == START => &mut self.entry,
+            None => return,
+        };
+        way.missed = way.missed.wrapping_add(1);
+        if next != NOWHERE && (way.bridge.is_none() || way.missed.is_multiple_of(4)) {
+            (way.next, way.bridge) = (next, bridge());
+        }
+    }
+
+    /// Consumes the next key. `last` is the key before it.
     fn next(&mut self, last: &mut usize, scanner: &mut Scanner<'_>) -> Result<Option<usize>, Flaw> {
-        let guess = self.known.get(*last).map_or(self.first, |known| known.next);
+        let guess = self.way(*last).map_or(NOWHERE, |way| way.next);
         if let Some(known) = self.known.get(guess)
             && scanner.take_key(&known.quoted)
         {
             *last = guess;
             return Ok(known.child);
         }
-        self.look_up(last, scanner)
-    }
-
-    #[cold]
-    fn look_up(&mut self, last: &mut usize, scanner: &mut Scanner<'_>) -> Result<Option<usize>, Flaw> {
         let key = scanner.key()?;
-        let (at, child) = if let Some(at) = self.index.get(key.raw) {
-            (*at, self.known.get(*at).and_then(|known| known.child))
-        } else {
-            let child = key.text().and_then(|name| self.wanted.get(name.as_ref()).copied());
-            if self.known.len() == KNOWN_MAX {
-                *last = NOWHERE;
-                return Ok(child);
-            }
-            self.index.insert(key.raw.into(), self.known.len());
-            self.known.push(Known { quoted: Quoted::new(key.raw), child, next: NOWHERE, bridge: None });
-            (self.known.len() - 1, child)
-        };
-        match self.known.get_mut(*last) {
-            Some(before) => before.next = at,
-            None => self.first = at,
+        if let Some(at) = self.index.get(key.raw) {
+            *last = *at;
+            return Ok(self.known.get(*at).and_then(|known| known.child));
         }
-        *last = at;
+        let child = key.text().and_then(|name| self.wanted.get(name.as_ref()).copied());
+        *last = NOWHERE;
+        if self.known.len() < KNOWN_MAX {
+            *last = self.known.len();
+            self.index.insert(key.raw.into(), *last);
+            self.known.push(Known { quoted: Quoted::new(key.raw), child, way: Way::default() });
+        }
         Ok(child)
     }
 }
@@ -371,7 +383,7 @@ impl<'a> Walk<'_, 'a> {
         if rest {
             self.sink.rest.push('{');
         }
-        let (mut last, mut is_first) = (NOWHERE, true);
+        let (mut last, mut is_first) = (START, true);
         self.scanner.open();
         loop {
             let (child, (start, end)) = match node.keys.leap(&mut last, self.scanner) {
@@ -425,10 +437,8 @@ impl<'a> Walk<'_, 'a> {
         let end = self.scanner.at();
         self.scanner.colon()?;
         self.scanner.peek();
-        // After an unknown key nothing is known of the next.
-        if *last != NOWHERE && (is_first || before != NOWHERE) {
-            node.keys.learn(before, Bridge::new(self.scanner.since(from), (start - from, end - from)));
-        }
+        let text = self.scanner.since(from);
+        node.keys.learn(before, *last, || Bridge::new(text, (start - from, end - from)));
         Ok(Some((child, (start, end))))
     }
 

@@ -588,6 +588,22 @@ fn r15_pages_with_the_same_records_have_the_same_content() {
     assert_ne!(one, content(r#"{"items":[{"id":1},{"id":1}],"offset":0}"#));
 }
 
+#[test]
+fn r24_keys_beyond_those_that_are_remembered_change_no_column() {
+    let many = |id: i64| {
+        let keys: Vec<_> = (0..5_000).map(|i| format!("\"k{i}_{id}\":{i}")).collect();
+        format!("{{\"id\":{id},{},\"id2\":{}}}", keys.join(","), -id)
+    };
+    let few = |id: i64| format!("{{\"id\":{id},\"id2\":{}}}", -id);
+    let records = [few(1), many(2), few(3), many(4), few(5), many(6), few(7)].join(",");
+    let columns = schema_of(&[("id", "/id", ColumnType::Int64), ("id2", "/id2", ColumnType::Int64)]);
+    let page = decoded(spec(""), columns.clone(), &format!("[{records}]")).unwrap();
+    let want: Vec<_> = (1..8).map(|id| format!("id={id} id2={}", -id)).collect();
+    assert_eq!(shown(&page), want.join("; "));
+    let broken = format!("[{records},{}]", many(8).replace(",\"id2\"", "\"id2\""));
+    assert!(refused(spec(""), columns, &broken).1.contains("expected `,`"));
+}
+
 /// The error of a page that is read in pieces.
 fn refused_in_pieces(spec: DecodeSpec, body: &[u8]) -> String {
     let mut decoder = Decoder::new(spec, Some(ids()), None).unwrap();
