@@ -118,7 +118,7 @@ pub(super) fn open(remote: &Remote, settings: &Settings) -> Result<Objects, Vec<
         .with_container_name(account.container)
         .with_endpoint(client::base(&endpoint))
         .with_client_options(options)
-        .with_http_connector(manner.connector())
+        .with_http_connector(client::Connector)
         .with_retry(manner.retry());
     if credentials.kind == "anonymous" {
         builder = builder.with_skip_signature(true);

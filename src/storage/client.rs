@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use object_store::client::{HttpClient, HttpConnector};
-use object_store::{BackoffConfig, ClientOptions, HeaderValue, RetryConfig};
+use object_store::{BackoffConfig, ClientConfigKey as Key, ClientOptions, RetryConfig};
 use url::Url;
 
 const USER_AGENT: &str = concat!("restmark/", env!("CARGO_PKG_VERSION"));
@@ -27,66 +27,49 @@ pub(super) struct Manner {
     pub(super) is_plain: bool,
 }
 
-/// A client that follows no redirect and names no referer: both would carry credentials to where the answer points.
+/// Makes clients as their options say, but ones that follow no redirect and name no referer: both would carry
+/// credentials to where the answer points.
+///
+/// Each client has options of its own: that of a machine's metadata, where tokens come from, may use http.
 #[derive(Debug)]
-pub(super) struct Connector {
-    time_out: Duration,
-    connect_time_out: Duration,
-    proxy: Option<Proxy>,
-    has_certificates: bool,
-    has_http: bool,
-}
+pub(super) struct Connector;
 
 impl HttpConnector for Connector {
-    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let failed = |e: reqwest::Error| object_store::Error::Generic { store: "HTTP", source: Box::new(e) };
+        let says = |key| options.get_config_value(&key);
+        let flag = |key| says(key).is_some_and(|value| value == "true");
+        // Written as `1m 30s`.
+        let limit = |key, or| {
+            let sum = |text: String| text.split_whitespace().map(time).sum::<Result<Duration, String>>().ok();
+            says(key).and_then(sum).unwrap_or(or)
+        };
         let mut builder = reqwest::Client::builder()
             .user_agent(USER_AGENT)
-            .timeout(self.time_out)
-            .connect_timeout(self.connect_time_out)
+            .timeout(limit(Key::Timeout, TIME_OUT))
+            .connect_timeout(limit(Key::ConnectTimeout, CONNECT_TIME_OUT))
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
-            .https_only(!self.has_http)
+            .https_only(!flag(Key::AllowHttp))
+            .tls_danger_accept_invalid_certs(flag(Key::AllowInvalidCertificates))
             .http1_only();
-        if let Some(Proxy(url)) = &self.proxy {
-            builder = builder.proxy(reqwest::Proxy::all(url).map_err(failed)?);
+        if let Some(url) = says(Key::ProxyUrl) {
+            let besides = says(Key::ProxyExcludes).and_then(|hosts| reqwest::NoProxy::from_string(&hosts));
+            builder = builder.proxy(reqwest::Proxy::all(url).map_err(failed)?.no_proxy(besides));
         }
-        if !self.has_certificates {
+        if flag(Key::NoSystemCertificates) {
             builder = builder.tls_certs_only([]);
         }
         Ok(HttpClient::new(builder.build().map_err(failed)?))
     }
 }
 
-/// The URL of a proxy, with its user and password.
-#[derive(Clone)]
-struct Proxy(String);
-
-impl std::fmt::Debug for Proxy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Proxy")
-    }
-}
-
 impl Manner {
-    /// What makes the client.
-    pub(super) fn connector(&self) -> Connector {
-        let has_secure_proxy = self.proxy.as_ref().is_some_and(|proxy| proxy.starts_with("https:"));
-        Connector {
-            time_out: self.time_out.unwrap_or(TIME_OUT),
-            connect_time_out: self.connect_time_out.unwrap_or(CONNECT_TIME_OUT),
-            proxy: self.proxy.clone().map(Proxy),
-            has_certificates: !(self.has_http && self.is_plain) || has_secure_proxy,
-            has_http: self.has_http,
-        }
-    }
-
     pub(super) fn options(&self) -> ClientOptions {
         // reqwest is built without a provider of its own. One that was chosen before us is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let has_secure_proxy = self.proxy.as_ref().is_some_and(|proxy| proxy.starts_with("https:"));
         let options = ClientOptions::new()
-            .with_user_agent(HeaderValue::from_static(USER_AGENT))
             .with_timeout(self.time_out.unwrap_or(TIME_OUT))
             .with_connect_timeout(self.connect_time_out.unwrap_or(CONNECT_TIME_OUT))
             .with_allow_http(self.has_http)
@@ -192,9 +175,9 @@ mod tests {
         let retry = Manner::default().retry();
         assert_eq!((retry.max_retries, retry.retry_timeout), (5, Duration::from_mins(1)));
         let options = Manner::default().options();
-        let of = |key: object_store::ClientConfigKey| options.get_config_value(&key);
-        assert_eq!(of(object_store::ClientConfigKey::Timeout).as_deref(), Some("30s"));
-        assert_eq!(of(object_store::ClientConfigKey::ConnectTimeout).as_deref(), Some("5s"));
-        assert_eq!(of(object_store::ClientConfigKey::AllowHttp).as_deref(), Some("false"));
+        let of = |key: Key| options.get_config_value(&key);
+        assert_eq!(of(Key::Timeout).as_deref(), Some("30s"));
+        assert_eq!(of(Key::ConnectTimeout).as_deref(), Some("5s"));
+        assert_eq!(of(Key::AllowHttp).as_deref(), Some("false"));
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn open(remote: &Remote, settings: &Settings) -> Result<Objects, Vec<
     let mut builder = GoogleCloudStorageBuilder::new()
         .with_bucket_name(remote.authority())
         .with_client_options(options)
-        .with_http_connector(manner.connector())
+        .with_http_connector(client::Connector)
         .with_retry(manner.retry());
     if let Some(endpoint) = &endpoint {
         builder = builder.with_base_url(&client::base(endpoint));

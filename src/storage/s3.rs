@@ -85,7 +85,7 @@ pub(super) fn open(remote: &Remote, settings: &Settings) -> Result<Objects, Vec<
         .with_bucket_name(bucket.name)
         .with_region(&place.region)
         .with_client_options(manner.options())
-        .with_http_connector(manner.connector())
+        .with_http_connector(client::Connector)
         .with_retry(manner.retry())
         .with_virtual_hosted_style_request(place.is_virtual)
         .with_conditional_put(S3ConditionalPut::ETagMatch);

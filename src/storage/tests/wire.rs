@@ -22,7 +22,9 @@ fn server() -> (String, Receiver<String>) {
                 stream.read_exact(&mut byte).unwrap();
                 head.extend(byte);
             }
-            stream.read_exact(&mut [0]).unwrap();
+            if head.starts_with(b"PUT") {
+                stream.read_exact(&mut [0]).unwrap();
+            }
             if heads.send(String::from_utf8(head).unwrap()).is_err() {
                 return;
             }
@@ -61,4 +63,21 @@ async fn r09_requests_go_where_the_properties_say() {
         has(&head, words);
         has(&head, &["user-agent: restmark/"]);
     }
+}
+
+/// A machine's own credentials come over http, whatever the store itself is asked by.
+#[tokio::test]
+async fn r09_the_credentials_of_a_container_are_asked_for_over_http() {
+    let (url, got) = server();
+    let dir = tempfile::tempdir().unwrap();
+    let token = dir.path().join("token");
+    std::fs::write(&token, "made-up").unwrap();
+    let env = [
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", url.as_str()),
+        ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", token.to_str().unwrap()),
+    ];
+    let endpoint = [("fs.s3a.endpoint", "https://127.0.0.1:1"), ("fs.s3a.attempts.maximum", "0")];
+    let (objects, _) = objects("s3a://bucket/a", &endpoint, &env);
+    objects.store.head(&objects.prefix).await.unwrap_err();
+    has(&got.recv_timeout(std::time::Duration::from_secs(30)).unwrap(), &["GET / ", "authorization: made-up"]);
 }
