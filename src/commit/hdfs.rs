@@ -15,7 +15,6 @@
 //! claim is just a lower one.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -353,11 +352,7 @@ impl HdfsStore {
             return Ok(false);
         }
         let claim = self.stage(table, Bytes::new()).await?.ok_or_else(busy)?;
-        let was = AtomicBool::new(true);
-        let is_base = |stands: Option<&[u8]>| {
-            was.store(stands.is_some(), Ordering::Relaxed);
-            Ok(stands.is_some())
-        };
+        let is_base = |stands: Option<&[u8]>| Ok(stands.is_some());
         let contest = self.contend(table, claim, is_base).await;
         if !matches!(contest, Ok(Contest::Won)) {
             let _ = self.remove(table, claim).await;
@@ -371,7 +366,7 @@ impl HdfsStore {
         let delete = async { Ok::<_, Failed>(self.client().await?.delete(&path, false).await?) };
         match self.effects.act(Effect::Delete, delete).await {
             Err(e) if !e.is_absent() => Err(self.failed("cannot remove the checkpoint", table, &e)),
-            _ => Ok(was.into_inner()),
+            _ => Ok(true),
         }
     }
 

@@ -8,13 +8,12 @@ use std::collections::HashSet;
 use super::Page;
 use super::csv_frame::{Row, RowFramer};
 use super::csv_row::{self, RowWriter, name_of};
-use super::decoder::Setup;
+use super::decoder::project;
 use super::record::cut;
 use super::spec::DecodeSpec;
 use super::utf8::Utf8;
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::Boundary;
-use crate::schema::explode::Layout;
 use crate::schema::{TableSchema, infer};
 
 /// Reads the records of one body.
@@ -110,8 +109,7 @@ impl CsvDecoder {
 impl Table {
     /// The columns are known from here on.
     fn know(&mut self, full: TableSchema) -> Result<()> {
-        let setup = Setup::new(self.spec.clone(), self.select.clone(), self.inferred);
-        let selected = setup.rows(Layout::plain(full.clone()))?.schema().clone();
+        let selected = project(&full, self.select.as_deref())?;
         self.schemas = Some((full, selected));
         Ok(())
     }

@@ -51,13 +51,7 @@ impl Setup {
 
     /// Rows of a layout, projected.
     pub(super) fn rows(&self, full: Layout) -> Result<Rows> {
-        let selected = match &self.select {
-            None => full.schema.clone(),
-            Some(names) => full.schema.project(names).map_err(|name| {
-                let said = format!("there is no column `{name}`; the columns are {}", full.schema.names().join(", "));
-                Error::new(ErrorKind::Scan, said)
-            })?,
-        };
+        let selected = project(&full.schema, self.select.as_deref())?;
         let decoder = RowDecoder::new(&self.spec, &full, &selected, self.inferred);
         Ok(Rows { full, selected, decoder })
     }
@@ -149,6 +143,15 @@ impl Decoder {
         }
         Ok(page)
     }
+}
+
+/// The columns of a schema that are wanted; `None` is all of them.
+pub(super) fn project(full: &TableSchema, select: Option<&[String]>) -> Result<TableSchema> {
+    let Some(names) = select else { return Ok(full.clone()) };
+    full.project(names).map_err(|name| {
+        let said = format!("there is no column `{name}`; the columns are {}", full.names().join(", "));
+        Error::new(ErrorKind::Scan, said)
+    })
 }
 
 /// Reads the records that are next, an array or one object, and says how many they are; `already` stand before them.

@@ -383,17 +383,16 @@ impl<'a> Walk<'_, 'a> {
         if rest {
             self.sink.rest.push('{');
         }
-        let (mut last, mut is_first) = (START, true);
+        let mut last = START;
         self.scanner.open();
         loop {
             let (child, (start, end)) = match node.keys.leap(&mut last, self.scanner) {
                 Some(reached) => reached,
-                None => match self.step(node, &mut last, is_first)? {
+                None => match self.step(node, &mut last)? {
                     Some(reached) => reached,
                     None => break,
                 },
             };
-            is_first = false;
             match child.and_then(|at| node.children.get_mut(at)) {
                 Some(child) if child.stamp == self.stamp => {
                     let earlier = std::mem::replace(&mut child.key_at, start);
@@ -426,9 +425,9 @@ impl<'a> Walk<'_, 'a> {
 
     /// Goes to the value of the next key, token by token: its child, and where the key stands; `None` at the end of the
     /// object.
-    fn step(&mut self, node: &mut Node, last: &mut usize, is_first: bool) -> Result<Option<Reached>, Flaw> {
+    fn step(&mut self, node: &mut Node, last: &mut usize) -> Result<Option<Reached>, Flaw> {
         let (from, before) = (self.scanner.at(), *last);
-        if !(if is_first { self.scanner.begins(b'}') } else { self.scanner.more(b'}') })? {
+        if !(if before == START { self.scanner.begins(b'}') } else { self.scanner.more(b'}') })? {
             return Ok(None);
         }
         self.scanner.peek();
