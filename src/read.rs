@@ -1,14 +1,17 @@
 //! The only loop: fetch, decode, paginate. A read yields batches and, last and once, a receipt (R1).
 
+mod trim;
+
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hasher as _};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::column::Column;
 use crate::config::{Auth, CheckpointConfig, Future, ModeConfig, SourceConfig, Style, TableConfig};
 use crate::counts::{Counts, Meter, Tally};
 use crate::decode::{DecodeSpec, Decoder, Envelope, Page, Scalar, StreamDecoder};
@@ -16,9 +19,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{Arrived, Attempts, Client, Large, Response};
 use crate::paginate::{Answer, Step, Walk};
 use crate::plan::request::{RequestTemplate, without_param, without_user};
-use crate::plan::{Partition, Request};
+use crate::plan::{Partition, Request, Slice};
 use crate::position::instant::minus;
 use crate::position::{Boundary, BoundaryPolicy, Position, Seen};
+use trim::Trim;
 
 /// What a [`Read`] yields: any number of batches and then, exactly once and last, a receipt.
 #[derive(Debug)]
@@ -83,6 +87,7 @@ impl Receipt {
 pub struct Read {
     events: mpsc::Receiver<Result<Event>>,
     meter: Arc<Meter>,
+    columns: Arc<OnceLock<Vec<Column>>>,
     _task: Running<()>,
 }
 
@@ -95,8 +100,9 @@ impl Read {
         partition: &Partition,
     ) -> Result<Self> {
         let meter = Arc::new(Meter::default());
-        let client = client.for_read(&table.headers, Arc::clone(&meter));
+        let client = client.for_read(&table.headers, Arc::clone(&meter)).with_share(partition.share);
         let reader = Reader::new(client, config, table, partition, Arc::clone(&meter))?;
+        let columns = Arc::clone(&reader.columns);
         let (events, receiver) = mpsc::channel(reader.ahead);
         let task = tokio::spawn(async move {
             let outcome = reader.run(&events).await;
@@ -108,7 +114,7 @@ impl Read {
             // A consumer that is gone needs no event.
             let _ = events.send(event).await;
         });
-        Ok(Self { events: receiver, meter, _task: Running(task) })
+        Ok(Self { events: receiver, meter, columns, _task: Running(task) })
     }
 
     /// The next event; `None` after the receipt, and where a limit was reached.
@@ -117,6 +123,11 @@ impl Read {
     /// What went wrong, with `table`, `page` and `url`; nothing comes after an error.
     pub async fn try_next(&mut self) -> Result<Option<Event>> {
         self.events.recv().await.transpose()
+    }
+
+    /// The columns of the batches, once the first of them has come.
+    pub(crate) fn columns(&self) -> Option<&[Column]> {
+        self.columns.get().map(Vec::as_slice)
     }
 
     /// Live figures for a progress display.
@@ -152,6 +163,8 @@ struct Reader {
     said: Vec<String>,
     counts: Counts,
     meter: Arc<Meter>,
+    trim: Trim,
+    columns: Arc<OnceLock<Vec<Column>>>,
 }
 
 /// How bodies are read.
@@ -185,7 +198,9 @@ impl Reader {
         meter: Arc<Meter>,
     ) -> Result<Self> {
         let start = partition.start.as_ref();
-        let template = template(table, start).map_err(|e| e.with("table", &table.name))?;
+        let template = template(table, partition).map_err(|e| e.with("table", &table.name))?;
+        let trim = Trim::of(&partition.slice, partition.select.as_deref());
+        let walk = walk(template, table, partition)?;
         let checkpoint = table.checkpoint.as_ref();
         let format = checkpoint.and_then(CheckpointConfig::timestamp_format);
         let policy = BoundaryPolicy {
@@ -206,8 +221,8 @@ impl Reader {
             },
             // With a limit nothing is read ahead: the walk stops where the rows do.
             ahead: if partition.limit.is_some() { 1 } else { config.http.read_ahead },
-            bodies: Bodies::new(config, table, partition)?,
-            walk: Walk::new(template, &table.pagination, start)?,
+            bodies: Bodies::new(config, table, partition, trim.select(partition.select.as_deref()))?,
+            walk,
             boundary: Boundary::new(policy, partition.seen.clone()),
             token: Scalar::Absent,
             empty_end: None,
@@ -216,6 +231,8 @@ impl Reader {
             table: table.clone(),
             partition: partition.clone(),
             meter,
+            trim,
+            columns: Arc::default(),
         })
     }
 
@@ -450,7 +467,10 @@ impl Reader {
         events: &mpsc::Sender<Result<Event>>,
     ) -> Result<bool> {
         for batch in batches {
-            let mut batch = batch?;
+            if self.columns.get().is_none() {
+                let _ = self.columns.set(self.bodies.columns());
+            }
+            let mut batch = self.trim.apply(batch?)?;
             if let Some(limit) = self.partition.limit {
                 let left = limit.saturating_sub(self.counts.rows_emitted);
                 let rows = usize::try_from(left).unwrap_or(usize::MAX).min(batch.num_rows());
@@ -531,18 +551,31 @@ impl Reader {
 }
 
 impl Bodies {
-    fn new(config: &SourceConfig, table: &TableConfig, partition: &Partition) -> Result<Self> {
+    fn new(
+        config: &SourceConfig,
+        table: &TableConfig,
+        partition: &Partition,
+        select: Option<Vec<String>>,
+    ) -> Result<Self> {
         let (mut spec, schema) = (DecodeSpec::for_table(table), crate::schema::for_table(table));
         if let (Some(limit), Some(_)) = (partition.limit, &schema) {
             // A stream that never ends would have to fill a batch first.
             spec.batch_rows = spec.batch_rows.min(usize::try_from(limit).unwrap_or(usize::MAX)).max(1);
         }
-        let select = partition.select.clone();
         let (format, max) = (config.http.response_format, config.http.max_body_bytes);
         Ok(match StreamDecoder::new(format, spec.clone(), schema.clone(), select.clone(), max)? {
             Some(decoder) => Self::Streamed(decoder),
             None => Self::Whole(Decoder::new(spec, schema, select)?),
         })
+    }
+
+    /// The columns of the batches.
+    fn columns(&self) -> Vec<Column> {
+        let schema = match self {
+            Self::Whole(decoder) => decoder.schema(),
+            Self::Streamed(decoder) => decoder.schema(),
+        };
+        schema.map(|schema| schema.columns.clone()).unwrap_or_default()
     }
 
     /// A page begins that is too large to be held.
@@ -585,9 +618,32 @@ impl Bodies {
     }
 }
 
-/// The fixed part of the requests of a read: with the stored timestamp or token, or the stored link itself (R4).
-fn template(table: &TableConfig, start: Option<&Position>) -> Result<RequestTemplate> {
-    let Some(checkpoint) = &table.checkpoint else { return Ok(RequestTemplate::new(table, Vec::new())) };
+/// The walk of a partition: in its window, and asking for no more rows than a limit leaves.
+fn walk(template: RequestTemplate, table: &TableConfig, partition: &Partition) -> Result<Walk> {
+    let mut paging = table.pagination.clone();
+    let limit = partition.limit.filter(|_| !Trim::of(&partition.slice, None).drops_rows());
+    paging.max_page_size = limit.map_or(paging.max_page_size, |limit| paging.max_page_size.min(limit.max(1)));
+    let walk = Walk::new(template, &paging, partition.start.as_ref())?;
+    match partition.slice {
+        Slice::Offset { start, end, is_last } => walk.within(start, end, is_last),
+        _ => Ok(walk),
+    }
+}
+
+/// The first request of a partition: what would be asked, without asking.
+pub(crate) fn first_request(table: &TableConfig, partition: &Partition) -> Result<Request> {
+    Ok(walk(template(table, partition)?, table, partition)?.current().clone())
+}
+
+/// The fixed part of the requests of a read: with what its slice and filters send, and the stored timestamp or token, or
+/// the stored link itself (R4).
+fn template(table: &TableConfig, partition: &Partition) -> Result<RequestTemplate> {
+    let start = partition.start.as_ref();
+    let Some(checkpoint) = &table.checkpoint else {
+        let mut params = partition.slice.params(table);
+        params.extend(partition.params.iter().cloned());
+        return Ok(RequestTemplate::new(table, params));
+    };
     let extra = match (start, &checkpoint.mode) {
         (Some(Position::Timestamp(text)), ModeConfig::Timestamp { param, format, .. }) => {
             let sent = if checkpoint.lag.is_zero() {

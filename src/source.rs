@@ -11,16 +11,22 @@ use url::Url;
 
 use crate::column::Column;
 use crate::commit::{self, CheckpointStore, Commit};
-use crate::config::{self, CheckpointConfig, Named, ResponseFormat, SourceConfig, SpecPlace, Style, TableConfig};
+use crate::config::{
+    self, CheckpointConfig, Named, ResponseFormat, SchemaMode, SourceConfig, SpecPlace, Style, TableConfig,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::Client;
+use crate::filter::Predicate;
 use crate::openapi::{self, Ask, Spec};
-use crate::plan::{Base, Partition, Plan, Scan, fingerprint};
+use crate::plan::{Base, Partition, Plan, Scan, fingerprint, with_parents};
 use crate::position::{Checkpoint, Edit, Instant, Mode, Position};
-use crate::read::Read;
+use crate::read::{Event, Read};
 use crate::schema::TableSchema;
 use crate::secret::Redactor;
 use crate::storage::Location;
+
+/// The most partitions that are asked for a first row, to infer the columns of all.
+const SAMPLED_MAX: usize = 16;
 
 /// One API, ready to be read.
 #[derive(Debug)]
@@ -195,7 +201,13 @@ impl Source {
     /// [`Source::plan`] with the clock passed in.
     pub async fn plan_at(&self, scan: Scan, now: Instant) -> Result<Plan> {
         let table = self.table(&scan.table)?;
-        let resolved = self.resolved(table.config).await?;
+        let mut resolved = self.resolved(table.config).await?;
+        if !scan.sample
+            && resolved.is_sliced()
+            && let Some(columns) = self.sampled(&resolved, scan.filter.clone(), now).await?
+        {
+            resolved = Cow::Owned(with_columns(&resolved, columns)?);
+        }
         if let (Some(schema), Some(names)) = (crate::schema::for_table(&resolved), &scan.select) {
             schema.project(names).map_err(|unknown| {
                 let said = format!("there is no column {unknown:?}; columns: {}", schema.names().join(", "));
@@ -206,7 +218,29 @@ impl Source {
             Some(_) if !scan.sample => Some(self.checkpoints().usable(table.config).await?),
             _ => None,
         };
-        Ok(Plan::freeze(scan, &self.config, &resolved, loaded, unique_id(now), now))
+        Plan::freeze(scan, &self.config, &resolved, loaded, unique_id(now), now)
+    }
+
+    /// The columns that the first rows of an inferred table show, in whichever partition they are; `None` where they
+    /// stand elsewhere, or no rows were found.
+    async fn sampled(
+        &self,
+        table: &TableConfig,
+        filter: Option<Predicate>,
+        now: Instant,
+    ) -> Result<Option<Vec<Column>>> {
+        if table.schema.mode != SchemaMode::Infer {
+            return Ok(None);
+        }
+        let scan = Scan { filter, ..Scan::of(&table.name).sample(table.pagination.max_page_size) };
+        let plan = Plan::freeze(scan, &self.config, table, None, unique_id(now), now)?;
+        for partition in plan.partitions().iter().take(SAMPLED_MAX) {
+            let mut read = self.read(partition)?;
+            if let Some(Event::Batch(_)) = read.try_next().await? {
+                return Ok(read.columns().map(<[Column]>::to_vec));
+            }
+        }
+        Ok(None)
     }
 
     /// Starts reading a partition; must be called inside a Tokio runtime.
@@ -215,12 +249,11 @@ impl Source {
     /// Kind `Scan` when this source's table is not the one that was planned.
     pub fn read(&self, partition: &Partition) -> Result<Read> {
         let table = self.table(&partition.table)?;
-        if fingerprint(&self.config, table.config) != partition.fingerprint {
+        if with_parents(&self.config, table.config) != partition.fingerprint {
             let said = "the partition was planned with another configuration of this table: plan it again";
             return Err(Error::new(ErrorKind::Scan, said).with("table", &partition.table));
         }
-        let columns = partition.columns.clone().filter(|_| table.config.is_from_spec);
-        let table = match columns {
+        let table = match partition.columns.clone() {
             Some(columns) => Cow::Owned(with_columns(table.config, columns)?),
             None if table.config.awaits_columns() => {
                 let said = "the partition was planned without the columns of the openapi document: plan it again";

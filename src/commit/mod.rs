@@ -39,6 +39,7 @@ pub mod object;
 #[cfg(any(test, feature = "testing"))]
 pub mod suite;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -118,8 +119,12 @@ impl Plan {
         if self.limited {
             return refuse("a plan with a limit cannot be sealed: the rest of the table was not seen".into());
         }
+        let mut proofs: HashMap<&str, usize> = HashMap::new();
+        for receipt in receipts.iter().filter(|receipt| receipt.plan() == self.id) {
+            *proofs.entry(receipt.partition()).or_default() += 1;
+        }
         for partition in &self.partitions {
-            let proofs = receipts.iter().filter(|r| r.plan() == self.id && r.partition() == partition.id).count();
+            let proofs = proofs.get(partition.id.as_str()).copied().unwrap_or_default();
             if proofs != 1 {
                 return refuse(format!("partition {} has {proofs} receipts, it needs exactly one", partition.id));
             }

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use super::local::LocalStore;
 use super::*;
 use crate::effect::Effects;
-use crate::plan::{Partition, Stored};
+use crate::plan::{Partition, Pushdown, Slice, Stored};
 use crate::position::Seen;
 
 fn plan(id: &str, base: Base, position: Option<Position>) -> Plan {
@@ -14,18 +14,23 @@ fn plan(id: &str, base: Base, position: Option<Position>) -> Plan {
         table: "items".to_owned(),
         fingerprint: "print".to_owned(),
         limited: false,
+        pushdown: Pushdown::default(),
+        warnings: Vec::new(),
         stored: Some(Stored { base, position, generation: 4, format: None, plans: Vec::new(), edits: Vec::new() }),
         partitions: vec![Partition {
             plan: id.to_owned(),
             id: "all".to_owned(),
             table: "items".to_owned(),
             fingerprint: "print".to_owned(),
+            slice: Slice::All,
+            params: Vec::new(),
             start: None,
             seen: Seen::default(),
             began: Instant::default(),
             select: None,
             limit: None,
             columns: None,
+            share: None,
         }],
     }
 }

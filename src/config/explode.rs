@@ -37,7 +37,21 @@ pub enum Named {
 impl TableConfig {
     /// How arrays are exploded; `None` where they stay, as they do in a table with a checkpoint.
     pub fn explode(&self) -> Option<&Explode> {
-        self.schema.explode.as_ref().filter(|_| self.checkpoint.is_none())
+        self.schema.explode.as_ref().filter(|_| self.keeps_arrays().is_none())
+    }
+
+    /// What keeps a table from having exploded tables: its key, what it is, and why.
+    fn keeps_arrays(&self) -> Option<[&'static str; 3]> {
+        if self.checkpoint.is_some() {
+            return Some(["checkpoint", "a checkpoint", "its position says nothing about them"]);
+        }
+        // What elements are is inferred from the first page, and here each slice has one of its own.
+        let sliced = "each of its slices would find columns of its own in them";
+        match (&self.partition, &self.child) {
+            (Some(_), _) => Some(["partition", "partitions", sliced]),
+            (None, Some(_)) => Some(["parent-table", "a parent", sliced]),
+            (None, None) => None,
+        }
     }
 
     /// The array column whose elements are the rows, in an exploded table.
@@ -80,7 +94,7 @@ pub fn named(tables: &[TableConfig], name: &str) -> Named {
             !column.is_empty() && (table.schema.mode != SchemaMode::Strict || table.columns.iter().any(json))
         })
         .collect();
-    let (kept, free): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|(table, _)| table.checkpoint.is_some());
+    let (kept, free): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|(table, _)| table.keeps_arrays().is_some());
     match (free.as_slice(), kept.as_slice()) {
         ([(table, column)], _) => match unsafe_name(name) {
             Some(why) => Named::Nothing(format!("the table name {name:?} {why}; it becomes the name of a file")),
@@ -90,12 +104,14 @@ pub fn named(tables: &[TableConfig], name: &str) -> Named {
             "{name:?} may be array column {first:?} of table {} or {second:?} of table {}: rename one of the tables",
             one.name, other.name
         )),
-        ([], [(table, column), ..]) => Named::Nothing(format!(
-            "{name} would be the elements of {column:?} of table {0}, which has a checkpoint: a position of {0} says \
-             nothing about them, so a table with a checkpoint has no exploded tables; describe the endpoint a second \
-             time, as a table without a checkpoint",
-            table.name
-        )),
+        ([], [(table, column), ..]) => {
+            let [_, what, why] = table.keeps_arrays().unwrap_or_default();
+            Named::Nothing(format!(
+                "{name} would be the elements of {column:?} of table {}, which has {what}: {why}, so a table with {what} \
+                 has no exploded tables; describe the endpoint a second time, as a table without {what}",
+                table.name
+            ))
+        }
         ([], []) => {
             let names = tables.iter().flat_map(|table| {
                 let exploded = table.json_columns().map(|column| exploded_name(&table.name, column));
@@ -147,9 +163,9 @@ pub(super) fn check(tables: &[TableConfig], report: &Report) {
     let mut seen: Vec<(String, &str, &str)> = Vec::new();
     for table in tables {
         let explode = table.schema.explode.as_ref();
-        if explode.is_some_and(|e| !e.keeps_arrays) && table.checkpoint.is_some() {
-            let said = "a table with a checkpoint has no exploded tables: its arrays stay columns";
-            report.warn(&at(&table.name, "checkpoint"), said);
+        if let Some([key, what, _]) = table.keeps_arrays().filter(|_| explode.is_some_and(|e| !e.keeps_arrays)) {
+            let said = format!("a table with {what} has no exploded tables: its arrays stay columns");
+            report.warn(&at(&table.name, key), said);
         }
         for column in table.json_columns() {
             let (name, key) = (exploded_name(&table.name, column), text::join(&at(&table.name, "columns"), column));

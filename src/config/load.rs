@@ -12,7 +12,7 @@ use super::section::{Report, Section};
 use super::table::{self, Shared};
 use super::text::{self, Text, join};
 use super::validate::{self, Sent};
-use super::{SourceConfig, SpecPlace, TableConfig, auth, explode, http, keys, openapi, pagination, urls};
+use super::{SourceConfig, SpecPlace, TableConfig, auth, child, explode, http, keys, openapi, pagination, urls};
 use crate::error::{Error, ErrorKind, Problem, Result};
 use crate::secret::{Redactor, Secret, names_a_secret};
 use crate::storage::Settings;
@@ -113,6 +113,7 @@ fn read_source(path: &Path, top: &Section<'_>, env: &HashMap<String, String>) ->
     }
     let headers = http.as_ref().map_or(&[][..], |h| &h.headers);
     explode::check(&read, report);
+    child::no_circles(&read, report);
     validate::plain_http(base_url.as_ref(), auth.as_ref(), headers, &read, report);
 
     let with_headers = std::iter::once(&http_block).chain(blocks.iter().map(|(_, block)| block));

@@ -1,14 +1,16 @@
 //! The typed, checked settings of one source. Immutable once loaded; `load.rs` and `validate.rs` make it.
 
+mod aggregation;
 mod auth;
 mod checkpoint;
+mod child;
 mod explode;
 mod http;
 mod keys;
-mod later;
 pub mod load;
 mod openapi;
 mod pagination;
+mod partition;
 mod section;
 mod table;
 #[cfg(test)]
@@ -240,6 +242,12 @@ pub struct TableConfig {
     pub pagination: Pagination,
     /// Parameters that could answer a predicate.
     pub filters: Vec<Filter>,
+    /// How it is cut into slices; `None` is one walk.
+    pub partition: Option<Partitioning>,
+    /// Whose rows its requests are made of.
+    pub child: Option<Child>,
+    /// Endpoints that answer an aggregate.
+    pub aggregations: Vec<Aggregation>,
     /// The enabled checkpoint, if the table's paging can serve it (R13).
     pub checkpoint: Option<CheckpointConfig>,
     /// How rows become columns.
@@ -250,6 +258,16 @@ impl TableConfig {
     /// Whether the columns stand in a document that is still to be asked.
     pub fn awaits_columns(&self) -> bool {
         self.is_from_spec && self.columns.is_empty()
+    }
+
+    /// Whether it is read in slices, each a walk of its own.
+    pub fn is_sliced(&self) -> bool {
+        self.partition.is_some() || self.child.is_some()
+    }
+
+    /// Whether columns were found in its first rows, for all its partitions.
+    pub fn is_sampled(&self) -> bool {
+        self.schema.mode == SchemaMode::Infer && !self.columns.is_empty()
     }
 }
 
@@ -380,6 +398,8 @@ pub struct Filter {
     pub operators: Vec<Operator>,
     /// Whether the API's answer needs no re-check.
     pub exact: bool,
+    /// Whether something else sends the parameter: then the filter is left to the engine (R13).
+    pub is_taken: bool,
 }
 
 /// A comparison that an API can answer.
@@ -392,6 +412,144 @@ pub enum Operator {
     Gte,
     Lt,
     Lte,
+}
+
+impl Operator {
+    /// The sign in SQL.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Eq => "=",
+            Self::Neq => "<>",
+            Self::Gt => ">",
+            Self::Gte => ">=",
+            Self::Lt => "<",
+            Self::Lte => "<=",
+        }
+    }
+}
+
+/// `partition`: slices that cover the table once (R30).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Partitioning {
+    /// Windows of offsets.
+    Offset {
+        /// Records of a window; at least 1.
+        size: u64,
+        /// Windows; at least 1. `size x count` fits 64 bits.
+        count: u64,
+    },
+    /// One walk for each value of a parameter.
+    Enum {
+        /// The parameter.
+        param: String,
+        /// At least one, each once.
+        values: Vec<String>,
+    },
+    /// Half-open windows of time between the bounds that a query sets.
+    Dates {
+        /// The column that the windows cut, and that the query bounds.
+        column: String,
+        /// The length of a window.
+        range: Duration,
+        /// Sends the start of a window.
+        start_param: String,
+        /// Sends its end.
+        end_param: String,
+        /// How both are written.
+        format: TimestampFormat,
+    },
+}
+
+impl Partitioning {
+    /// The most partitions of one table: each is a value in memory.
+    pub const MOST: u64 = 100_000;
+}
+
+/// A table whose requests are made of another table's rows (R31).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    /// The other table.
+    pub parent: String,
+    /// Its column or field whose values are the keys.
+    pub key: String,
+    /// How keys are sent.
+    pub join: Join,
+    /// What a 404 on the first page of a key means.
+    pub on_missing: OnMissing,
+}
+
+impl Child {
+    /// The name of the column that holds the parent's key.
+    pub fn column(&self) -> String {
+        format!("{}{}", child::PARENT, self.key)
+    }
+}
+
+/// `join-strategy`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Join {
+    /// One walk per key.
+    NestedLoop {
+        /// The name in braces that the key replaces in the path, as one encoded segment (R18).
+        placeholder: String,
+    },
+    /// One walk for many keys.
+    Batch {
+        /// The parameter that sends them.
+        param: String,
+        /// The most keys of a walk; at least 1.
+        size: usize,
+        /// What stands between two keys.
+        separator: String,
+        /// Pointer in a record to the key it belongs to.
+        field: PointerBuf,
+    },
+}
+
+/// `on-404`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnMissing {
+    /// The read fails.
+    Fail,
+    /// The key has no records; it is counted.
+    Skip,
+}
+
+/// An endpoint that answers an aggregate of the whole table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Aggregation {
+    /// Its name in the configuration.
+    pub name: String,
+    /// What is computed.
+    pub function: Function,
+    /// Of which column; a count without one counts rows.
+    pub column: Option<String>,
+    /// Where it is asked.
+    pub url: Url,
+    /// Pointer in the answer.
+    pub response: PointerBuf,
+    /// Fixed query parameters.
+    pub params: Vec<(String, String)>,
+}
+
+/// `function` of an aggregation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are SQL's")]
+pub enum Function {
+    Count,
+    Sum,
+    Avg,
+}
+
+impl Function {
+    /// The name in the configuration and in SQL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Sum => "sum",
+            Self::Avg => "avg",
+        }
+    }
 }
 
 /// An enabled checkpoint.

@@ -36,12 +36,6 @@ impl Report {
         add(&self.warnings, self.places.problem(key, message));
     }
 
-    /// Adds a problem about something that a later version builds.
-    pub(super) fn unsupported(&self, key: &str, value: Option<&str>) {
-        let value = value.map(|v| format!(" = {v}")).unwrap_or_default();
-        self.problem(key, format!("not supported yet: {key}{value}"));
-    }
-
     /// All problems and all warnings, in the order they were found.
     pub(super) fn into_parts(self) -> (Vec<Problem>, Vec<Problem>) {
         (self.problems.into_inner(), self.warnings.into_inner())

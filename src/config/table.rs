@@ -13,7 +13,7 @@ use super::openapi::{Asked, Described};
 use super::section::Section;
 use super::validate::{self, Facts, Sent};
 use super::{ColumnConfig, ColumnType, Filter, Method, Operator, SchemaMode, TableConfig};
-use super::{CursorTo, Style, checkpoint, explode, http, keys, later, pagination, text, urls};
+use super::{CursorTo, Style, aggregation, checkpoint, child, explode, http, keys, pagination, partition, text, urls};
 use crate::storage::{self, Location, Settings};
 
 /// What a table takes from the blocks of its source.
@@ -62,7 +62,7 @@ pub(super) fn read(name: &str, table: &Section<'_>, shared: &Shared<'_>) -> Opti
     let data_path = data_path.filter(|p| !p.is_root());
     let error_path = table.pointer("error-path");
     let columns = read_columns(table);
-    let filters = read_filters(table);
+    let mut filters = read_filters(table);
 
     let own = table.block("pagination", keys::PAGINATION);
     let paging = pagination::read(own, &shared.pagination, method.unwrap_or(Method::Post));
@@ -76,9 +76,9 @@ pub(super) fn read(name: &str, table: &Section<'_>, shared: &Shared<'_>) -> Opti
     let endpoint = table.text("endpoint");
     table.require("endpoint", ": a path relative to base-url");
     let streamed = shared.format.is_some_and(Format::is_streamed);
-    let partition = later::read_partition(table, &paging, streamed);
-    let batch = later::read_child(table, &shared.names, endpoint.as_deref());
-    later::read_aggregations(table);
+    let partition = partition::read(table, &paging, streamed);
+    let (child, batch) = child::read(table, &shared.names, endpoint.as_deref());
+    let aggregations = aggregation::read(table, shared.base_url.as_ref());
     let url = endpoint.and_then(|text| read_url(table, &text, shared.base_url.as_ref()));
 
     validate::check(&Facts {
@@ -96,10 +96,11 @@ pub(super) fn read(name: &str, table: &Section<'_>, shared: &Shared<'_>) -> Opti
     sends.extend(fixed);
     sends.extend(batch);
     sends.extend(saving.sends.clone());
-    validate::filters(&filters, &sends, report);
+    validate::filters(&mut filters, &sends, report);
     // The checkpoint last, so that it is the one to change.
     let at = sends.len() - usize::from(saving.sends.is_some());
-    sends.splice(at..at, partition.into_iter().flat_map(|p| p.sends));
+    let (partition, slicing) = partition.map(|p| (p.config, p.sends)).unzip();
+    sends.splice(at..at, slicing.into_iter().flatten());
     validate::writers(&sends, report);
 
     let mode = http::read_mode(&shared.schema, table, shared.described.is_some());
@@ -110,6 +111,8 @@ pub(super) fn read(name: &str, table: &Section<'_>, shared: &Shared<'_>) -> Opti
             let asked = Asked { url, base, method, data_path: data_path.as_ref(), style, streamed, flatten_depth };
             described.columns(table, &asked)
         }
+        // Elsewhere they have no effect.
+        _ if mode != Some(SchemaMode::Strict) => Vec::new(),
         _ => columns,
     };
     let schema = http::read_schema(&shared.schema, mode, &columns, described.is_some(), table, (name, &shared.names));
@@ -127,6 +130,9 @@ pub(super) fn read(name: &str, table: &Section<'_>, shared: &Shared<'_>) -> Opti
         is_from_spec: described.is_some(),
         pagination: paging.config?,
         filters: filters.into_iter().map(|(_, filter)| filter).collect(),
+        partition: partition.flatten(),
+        child,
+        aggregations,
         checkpoint: saving.config.filter(|_| served),
         schema: schema?,
     })
@@ -210,7 +216,7 @@ fn read_column(name: String, section: &Section<'_>) -> Option<ColumnConfig> {
 
 const TYPES: &str = "int32, int64, float64, \"decimal(precision,scale)\", boolean, string, date, timestamp, json";
 
-fn column_type(text: &str) -> Option<ColumnType> {
+pub(super) fn column_type(text: &str) -> Option<ColumnType> {
     Some(match text {
         "int32" => ColumnType::Int32,
         "int64" => ColumnType::Int64,
@@ -254,7 +260,7 @@ fn read_filter(section: &Section<'_>) -> Option<Filter> {
     let (param, column) = (section.name("param"), section.name("column"));
     let operators = section.texts("operators").map(|words| read_operators(section, &words));
     let exact = section.flag("exact");
-    Some(Filter { param: param?, column: column?, operators: operators?, exact: exact? })
+    Some(Filter { param: param?, column: column?, operators: operators?, exact: exact?, is_taken: false })
 }
 
 fn read_operators(section: &Section<'_>, words: &[String]) -> Vec<Operator> {

@@ -2,8 +2,8 @@
 
 use super::checkpoint::Saving;
 use super::http::Format;
-use super::later::{PartitionKind, Splitting};
 use super::pagination::{Paging, StyleName};
+use super::partition::{PartitionKind, Splitting};
 use super::section::{Report, Section};
 use super::{Auth, Filter, FixedHeader, TableConfig, keys};
 use crate::position::Mode;
@@ -151,7 +151,7 @@ pub(super) fn writers(sends: &[Sent], report: &Report) {
 }
 
 /// A filter on a parameter that something else sends is left to the engine, with exactly one warning.
-pub(super) fn filters(filters: &[(String, Filter)], sends: &[Sent], report: &Report) {
+pub(super) fn filters(filters: &mut [(String, Filter)], sends: &[Sent], report: &Report) {
     for (key, filter) in filters {
         if let Some(first) = sends.iter().find(|s| s.param == filter.param) {
             let said = format!(
@@ -160,6 +160,7 @@ pub(super) fn filters(filters: &[(String, Filter)], sends: &[Sent], report: &Rep
                 first.writer()
             );
             report.warn(key, said);
+            filter.is_taken = true;
         }
     }
 }

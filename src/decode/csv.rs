@@ -12,6 +12,7 @@ use super::decoder::project;
 use super::record::cut;
 use super::spec::DecodeSpec;
 use super::utf8::Utf8;
+use crate::config::SchemaMode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::Boundary;
 use crate::schema::{TableSchema, infer};
@@ -50,9 +51,9 @@ impl CsvDecoder {
         max_body_bytes: u64,
     ) -> Result<Self> {
         let mut table = Table {
+            inferred: schema.is_none() || spec.schema.mode == SchemaMode::Infer,
             spec,
             select,
-            inferred: schema.is_none(),
             schemas: None,
             writer: None,
             received: 0,

@@ -11,6 +11,7 @@ use super::large::Large;
 use super::record::{Halt, Place, cut};
 use super::scan::{Flaw, Scanner};
 use super::spec::DecodeSpec;
+use crate::config::SchemaMode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::Boundary;
 use crate::schema::TableSchema;
@@ -46,6 +47,7 @@ pub(super) struct Rows {
 
 impl Setup {
     pub(super) fn new(spec: DecodeSpec, select: Option<Vec<String>>, inferred: bool) -> Self {
+        let inferred = inferred || spec.schema.mode == SchemaMode::Infer;
         Self { spec, select, inferred, has_array: AtomicBool::new(false) }
     }
 

@@ -139,6 +139,9 @@ fn table(style: Style, mode: ModeConfig, schema: SchemaMode) -> TableConfig {
         is_from_spec: false,
         pagination: Pagination { style, results_path: None, page_size_param: None, max_page_size: 1, max_pages: None },
         filters: vec![],
+        partition: None,
+        child: None,
+        aggregations: Vec::new(),
         checkpoint: Some(CheckpointConfig {
             location: crate::storage::Location::Local("x".into()),
             mode,
@@ -170,7 +173,8 @@ fn r16_a_spec_says_where_the_table_has_its_values() {
 #[test]
 fn r24_declared_and_variant_schemas_are_known_before_the_first_page() {
     let known = |mode| schema::for_table(&table(Style::None, ModeConfig::Cursor, mode));
-    assert_eq!(known(SchemaMode::Infer), None);
+    let inferred = TableConfig { columns: Vec::new(), ..table(Style::None, ModeConfig::Cursor, SchemaMode::Infer) };
+    assert_eq!(schema::for_table(&inferred), None);
     let strict = known(SchemaMode::Strict).unwrap();
     assert_eq!(strict.names(), ["n", "rest"]);
     assert_eq!(strict.rest.map(|rest| rest.declared), Some(vec![ptr("/a/n")]));

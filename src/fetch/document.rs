@@ -24,7 +24,6 @@ impl Client {
     fn stranger(&self) -> Self {
         let shared = Shared {
             transport: Arc::clone(&self.shared.transport),
-            limiter: None,
             auth: Authenticator::None,
             has_auth: false,
             http: self.shared.http.clone(),
@@ -32,6 +31,6 @@ impl Client {
         };
         let mut guard = self.guard.clone();
         guard.has_credentials = false;
-        Self { shared: Arc::new(shared), guard, fixed: Arc::default(), meter: Arc::default() }
+        Self { shared: Arc::new(shared), limiter: None, guard, fixed: Arc::default(), meter: Arc::default() }
     }
 }

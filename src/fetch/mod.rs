@@ -34,7 +34,7 @@ pub use transport::{Failure, Incoming, Outgoing, Transport};
 use crate::config::{FixedHeader, HttpConfig, ResponseFormat, SourceConfig};
 use crate::counts::Meter;
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::Request;
+use crate::plan::{Request, Share};
 use crate::secret::Redactor;
 use answer::{Collected, Place};
 use auth::{Authenticator, Credential};
@@ -47,6 +47,7 @@ use transport::Sockets;
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
+    limiter: Option<Arc<RateLimiter>>,
     guard: Guard,
     fixed: Arc<[FixedHeader]>,
     meter: Arc<Meter>,
@@ -54,7 +55,6 @@ pub struct Client {
 
 struct Shared {
     transport: Arc<dyn Transport>,
-    limiter: Option<RateLimiter>,
     auth: Authenticator,
     has_auth: bool,
     http: HttpConfig,
@@ -86,7 +86,6 @@ impl Client {
         auth::learn(config, &redactor);
         let shared = Shared {
             transport,
-            limiter: config.http.rate_limit.map(RateLimiter::new),
             auth: Authenticator::new(&config.auth, &redactor)?,
             has_auth: config.auth.is_some(),
             http: config.http.clone(),
@@ -94,7 +93,8 @@ impl Client {
         };
         let fixed: Arc<[FixedHeader]> = config.http.headers.clone().into();
         let guard = Guard::new(config, shared.has_auth || has_secrets(&fixed));
-        Ok(Self { shared: Arc::new(shared), guard, fixed, meter: Arc::default() })
+        let limiter = config.http.rate_limit.map(|rate| Arc::new(RateLimiter::new(rate)));
+        Ok(Self { shared: Arc::new(shared), limiter, guard, fixed, meter: Arc::default() })
     }
 
     /// The same client for one table and one read: its fixed headers, and where requests are counted.
@@ -107,7 +107,14 @@ impl Client {
         headers.iter().filter(|h| h.is_secret).for_each(|h| auth::learn_header(&h.value, self.redactor()));
         let mut guard = self.guard.clone();
         guard.has_credentials = self.shared.has_auth || has_secrets(&fixed);
-        Self { shared: self.shared.clone(), guard, fixed, meter }
+        Self { shared: self.shared.clone(), limiter: self.limiter.clone(), guard, fixed, meter }
+    }
+
+    /// The same client with a part of the rate limit to itself: the other parts are used in other processes (R21).
+    #[must_use]
+    pub fn with_share(self, share: Option<Share>) -> Self {
+        let of = share.zip(self.shared.http.rate_limit).map(|(share, rate)| Arc::new(RateLimiter::of(rate, share)));
+        Self { limiter: of.or(self.limiter), ..self }
     }
 
     /// What removes secrets from texts.
@@ -220,7 +227,7 @@ impl Client {
 
     /// One request on the wire: a permit, then the transport, until the headers are there (R20, R21).
     async fn send(&self, outgoing: Outgoing, url: Url, within: Duration) -> Result<Streamed> {
-        if let Some(limiter) = &self.shared.limiter {
+        if let Some(limiter) = &self.limiter {
             limiter.permit().await;
         }
         Meter::add(&self.meter.requests, 1);

@@ -6,9 +6,14 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use crate::config::Rate;
+use crate::plan::Share;
 
 /// How late a timer may wake before the schedule moves with it, instead of two permits close together.
-const SLACK: Duration = Duration::from_millis(2);
+const SLACK: Duration = Duration::from_millis(5);
+
+/// How much further apart permits are than the rate says: a network that delays some requests more than others pushes
+/// them together, and in no second may more than the rate arrive.
+const MARGIN: f64 = 1.025;
 
 /// Hands out permits no faster than the rate, in the order they were asked for.
 ///
@@ -22,8 +27,17 @@ pub(super) struct RateLimiter {
 impl RateLimiter {
     /// A limiter whose first permit is free at once.
     pub(super) fn new(rate: Rate) -> Self {
-        let interval = Duration::try_from_secs_f64(1.0 / rate.per_second).unwrap_or(Duration::MAX);
+        let interval = Duration::try_from_secs_f64(MARGIN / rate.per_second).unwrap_or(Duration::MAX);
         Self { interval, next: Mutex::new(None) }
+    }
+
+    /// A limiter of an equal part of a rate. Parts that start together take turns.
+    pub(super) fn of(rate: Rate, share: Share) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "no plan has 2^53 partitions")]
+        let (number, of) = (share.number as f64, share.of.max(1) as f64);
+        let part = Self::new(Rate { per_second: rate.per_second / of });
+        let turn = part.interval.mul_f64(number / of);
+        Self { next: Mutex::new(Instant::now().checked_add(turn)), ..part }
     }
 
     /// Waits for the next permit.
@@ -65,7 +79,7 @@ mod tests {
         times.sort();
         assert!(times[0] < Duration::from_millis(2), "{times:?}");
         for (i, at) in times.iter().enumerate() {
-            let due = Duration::from_millis(250) * u32::try_from(i).unwrap();
+            let due = Duration::from_millis(256) * u32::try_from(i).unwrap();
             assert!(*at >= due && *at < due + Duration::from_millis(20), "{i}: {times:?}");
         }
     }

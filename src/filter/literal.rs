@@ -3,21 +3,27 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use super::show::Quoted;
 use crate::position::{Instant, TimestampFormat};
 
 /// A literal of a predicate.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Literal {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Literal {
+    /// `NULL`.
     Null,
+    /// `TRUE` or `FALSE`.
     Boolean(bool),
+    /// Any number, exactly as it was written.
     Number(Number),
+    /// A text; beside a date or timestamp column, an instant or day.
     Text(String),
+    /// `DATE '...'` or `TIMESTAMP '...'`.
     Instant(Instant),
 }
 
 impl Literal {
     /// The instant that a date or timestamp column is compared with; a day is its midnight, no zone is UTC.
-    pub(super) fn instant(&self) -> Option<Instant> {
+    pub fn instant(&self) -> Option<Instant> {
         match self {
             Self::Instant(at) => Some(*at),
             Self::Text(text) => parse_instant(text),
@@ -36,22 +42,35 @@ impl fmt::Display for Literal {
         match self {
             Self::Null => f.write_str("NULL"),
             Self::Boolean(value) => write!(f, "{value}"),
-            Self::Number(number) => f.write_str(&number.0),
-            Self::Text(text) => write!(f, "'{text}'"),
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => Quoted(text, '\'').fmt(f),
             Self::Instant(at) => write!(f, "TIMESTAMP '{}'", TimestampFormat::Rfc3339.render(*at)),
         }
     }
 }
 
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// A decimal number as it was written, of any size.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Number(String);
+pub struct Number(String);
 
 impl Number {
     /// Digits with an optional sign, point and exponent.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let number = Self(text.to_owned());
         number.parts().map(|_| ()).map(|()| number)
+    }
+
+    /// Its plain digits, if it is a whole number.
+    pub fn whole(&self) -> Option<String> {
+        let mark = self.mark(0);
+        let fits = mark.exact && mark.floor.unsigned_abs() < i128::MAX.unsigned_abs();
+        fits.then(|| mark.floor.to_string())
     }
 
     /// The nearest double.

@@ -107,6 +107,19 @@ impl Walk {
         Ok(walk)
     }
 
+    /// The same walk over a window of offsets, from `start` up to, not including, `end` (R30).
+    ///
+    /// # Errors
+    /// Kind `Bug` for a walk of another style.
+    pub fn within(mut self, start: u64, end: u64, is_last: bool) -> Result<Self> {
+        let State::Offset(state) = &mut self.state else {
+            return Err(Error::new(ErrorKind::Bug, "a window of offsets needs the offset style"));
+        };
+        *state = offset::Offset::within(start, end, is_last);
+        self.current = self.built(0)?;
+        Ok(self)
+    }
+
     /// The request whose page is expected next.
     pub fn current(&self) -> &Request {
         &self.current
@@ -172,7 +185,10 @@ impl Walk {
     pub fn ahead(&self, steps: u64) -> Option<Request> {
         let size = self.paging.max_page_size;
         let total = match &self.state {
-            State::Offset(state) => state.total()?.checked_sub(state.next())?,
+            State::Offset(state) => {
+                let total = state.total()?;
+                state.end().map_or(total, |end| end.min(total)).checked_sub(state.next())?
+            }
             State::Page(state) => state.total()?.checked_sub(state.received())?,
             _ => return None,
         };
@@ -239,7 +255,13 @@ impl Walk {
 
     /// The request of the state, `steps` full pages later.
     fn built(&self, steps: u64) -> Result<Request> {
-        let size = self.paging.max_page_size.to_string();
+        let mut size = self.paging.max_page_size;
+        let skipped = steps * size;
+        if let State::Offset(state) = &self.state {
+            let left = state.end().map(|end| end.saturating_sub(state.next() + skipped).max(1));
+            size = left.map_or(size, |left| size.min(left));
+        }
+        let size = size.to_string();
         let mut params: Vec<(&str, &str)> = Vec::with_capacity(2);
         if let Some(name) = &self.paging.page_size_param {
             params.push((name, &size));
@@ -247,7 +269,7 @@ impl Walk {
         let at;
         match (&self.state, &self.paging.style) {
             (State::Offset(state), Style::Offset { param, .. }) => {
-                at = (state.next() + steps * self.paging.max_page_size).to_string();
+                at = (state.next() + skipped).to_string();
                 params.push((param, &at));
             }
             (State::Page(state), Style::Page { param, .. }) => {

@@ -10,12 +10,30 @@ pub struct Offset {
     start: u64,
     next: u64,
     declared: Declared,
+    window: Option<Window>,
+}
+
+/// Where an offset partition ends.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    end: u64,
+    is_last: bool,
 }
 
 impl Offset {
     /// At a stored offset, or 0.
     pub fn starting(start: u64) -> Self {
-        Self { start, next: start, declared: Declared::default() }
+        Self { start, next: start, declared: Declared::default(), window: None }
+    }
+
+    /// From `start` up to, not including, `end`; after the last window the endpoint must hold nothing (R30).
+    pub fn within(start: u64, end: u64, is_last: bool) -> Self {
+        Self { window: Some(Window { end, is_last }), ..Self::starting(start) }
+    }
+
+    /// The offset after the last one that is asked for; `None` without a window.
+    pub fn end(&self) -> Option<u64> {
+        self.window.map(|window| window.end)
     }
 
     /// The offset that is asked for next: start plus records received.
@@ -37,12 +55,42 @@ impl Offset {
         let declared = Declared::read(answer.envelope, end)?;
         let known = declared.or(self.declared);
         self.declared = Declared { total: known.total, ..declared };
-        if let Some(total) = declared.total.filter(|total| *total < self.start && warnings.is_empty()) {
+        if let Some(window) = self.window {
+            if self.next >= window.end {
+                return window.close(declared, warnings).map(|()| false);
+            }
+        } else if let Some(total) = declared.total.filter(|total| *total < self.start && warnings.is_empty()) {
             warnings.push(format!(
                 "the stored offset {} is beyond the API's total of {total}: records were removed, or it is another list",
                 self.start
             ));
         }
         if answer.received == 0 { known } else { declared }.goes_on(answer.received, self.next)
+    }
+}
+
+impl Window {
+    /// The window is full; the last one says what lies beyond it (R30).
+    fn close(self, declared: Declared, warnings: &mut Vec<String>) -> Result<()> {
+        if !self.is_last {
+            return Ok(());
+        }
+        let end = self.end;
+        let beyond = match declared {
+            Declared { total: Some(total), .. } if total > end => format!("the API declares a total of {total}"),
+            Declared { has_more: Some(true), .. } => "the API's flag says that more is to come".to_owned(),
+            Declared { total: None, has_more: None } => {
+                warnings.push(format!(
+                    "the last partition came back full: the endpoint may hold more than the {end} records that \
+                     partition.size x count cover"
+                ));
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::new(
+            ErrorKind::Incomplete,
+            format!("{beyond}, the partitions cover {end} records: raise partition.size or count"),
+        ))
     }
 }

@@ -1,5 +1,7 @@
 //! What to read: a scan becomes a frozen plan of partitions. Pure values: no clock, no network, no disk, no secret.
 
+mod partition;
+mod pushdown;
 pub mod request;
 
 use serde::{Deserialize, Serialize};
@@ -7,8 +9,14 @@ use sha2::{Digest as _, Sha256};
 
 use crate::column::Column;
 use crate::config::{CheckpointConfig, CursorFrom, CursorTo, ModeConfig, SourceConfig, Style, TableConfig};
+use crate::error::Result;
+use crate::filter::Predicate;
 use crate::position::{Checkpoint, Edit, Instant, Position, Seen, TimestampFormat, hex};
 
+use partition::Slices;
+
+pub use partition::Slice;
+pub use pushdown::{Pushdown, Sent};
 pub use request::Request;
 
 /// What a caller wants of a table; by default all of it, from its checkpoint.
@@ -16,15 +24,25 @@ pub use request::Request;
 pub struct Scan {
     pub(crate) table: String,
     pub(crate) select: Option<Vec<String>>,
+    pub(crate) filter: Option<Predicate>,
     pub(crate) limit: Option<u64>,
     pub(crate) full: bool,
     pub(crate) sample: bool,
+    pub(crate) distributed: bool,
 }
 
 impl Scan {
     /// A scan of a whole table.
     pub fn of(table: impl Into<String>) -> Self {
-        Self { table: table.into(), select: None, limit: None, full: false, sample: false }
+        Self {
+            table: table.into(),
+            select: None,
+            filter: None,
+            limit: None,
+            full: false,
+            sample: false,
+            distributed: false,
+        }
     }
 
     /// Only these columns, in this order.
@@ -34,7 +52,23 @@ impl Scan {
         self
     }
 
-    /// At most this many rows. A plan with a limit cannot be sealed (R1).
+    /// Only rows for which this is true. The API is asked for what it can answer; whoever reads the plan applies
+    /// [`Plan::residual`] to the rows that come (R13).
+    #[must_use]
+    pub fn filter(mut self, predicate: Predicate) -> Self {
+        self.filter = Some(predicate);
+        self
+    }
+
+    /// The partitions are read in several processes: each takes an exact share of the rate limit (R21).
+    #[must_use]
+    pub fn distributed(mut self) -> Self {
+        self.distributed = true;
+        self
+    }
+
+    /// At most this many rows of each partition, none of which a residual predicate may still drop: then all are read
+    /// and whoever wanted so many stops. A plan with a limit cannot be sealed (R1).
     #[must_use]
     pub fn limit(mut self, rows: u64) -> Self {
         self.limit = Some(rows);
@@ -92,6 +126,10 @@ pub struct Plan {
     pub(crate) table: String,
     pub(crate) fingerprint: String,
     pub(crate) limited: bool,
+    /// What the API answers of the query, and what is left.
+    pub(crate) pushdown: Pushdown,
+    /// What is worth saying before the read.
+    pub(crate) warnings: Vec<String>,
     /// `None` for a table without an enabled checkpoint.
     pub(crate) stored: Option<Stored>,
     pub(crate) partitions: Vec<Partition>,
@@ -99,6 +137,9 @@ pub struct Plan {
 
 impl Plan {
     /// Freezes a scan. `id` must be unique among all plans; `now` is when the read begins (R5).
+    ///
+    /// # Errors
+    /// Kind `Scan` where a query's range makes too many partitions.
     pub(crate) fn freeze(
         scan: Scan,
         config: &SourceConfig,
@@ -106,21 +147,28 @@ impl Plan {
         loaded: Option<(Base, Option<Checkpoint>)>,
         id: String,
         now: Instant,
-    ) -> Self {
-        let fingerprint = fingerprint(config, table);
+    ) -> Result<Self> {
+        let fingerprint = with_parents(config, table);
+        let pushdown = Pushdown::of(scan.filter.as_ref(), table);
+        let Slices { slices, warning } = partition::slices(table, scan.filter.as_ref(), &pushdown)?;
         let checkpoint = loaded.as_ref().and_then(|(_, checkpoint)| checkpoint.as_ref()).filter(|_| !scan.full);
-        let partition = Partition {
+        let of = slices.len() as u64;
+        let partition = |(number, slice): (u64, Slice)| Partition {
             plan: id.clone(),
-            id: "all".to_owned(),
+            id: slice.to_string(),
             table: scan.table.clone(),
             fingerprint: fingerprint.clone(),
+            slice,
+            params: pushdown.params(),
             start: checkpoint.map(|c| c.position.clone()),
             seen: checkpoint.map(|c| c.seen.clone()).unwrap_or_default(),
             began: now,
-            select: scan.select,
-            limit: scan.limit,
-            columns: table.is_from_spec.then(|| table.columns.clone()),
+            select: scan.select.clone(),
+            limit: scan.limit.filter(|_| pushdown.residual.is_none()),
+            columns: (table.is_from_spec || table.is_sampled()).then(|| table.columns.clone()),
+            share: (scan.distributed && of > 1).then_some(Share { number, of }),
         };
+        let partitions = (0..).zip(slices).map(partition).collect();
         let stored = loaded.map(|(base, checkpoint)| Stored {
             base,
             position: checkpoint.as_ref().map(|c| c.position.clone()),
@@ -129,12 +177,36 @@ impl Plan {
             plans: checkpoint.iter().flat_map(Checkpoint::plans).cloned().collect(),
             edits: checkpoint.map(|c| c.edits).unwrap_or_default(),
         });
-        Self { id, table: scan.table, fingerprint, limited: scan.limit.is_some(), stored, partitions: vec![partition] }
+        Ok(Self {
+            id,
+            table: scan.table,
+            fingerprint,
+            limited: scan.limit.is_some(),
+            pushdown,
+            warnings: warning.into_iter().collect(),
+            stored,
+            partitions,
+        })
     }
 
     /// The slices to read; every one must yield a receipt before the plan can be sealed.
     pub fn partitions(&self) -> &[Partition] {
         &self.partitions
+    }
+
+    /// What of the query is sent to the API, and what is left.
+    pub fn pushdown(&self) -> &Pushdown {
+        &self.pushdown
+    }
+
+    /// What has to be applied to every row that comes; `None` where nothing is left to do.
+    pub fn residual(&self) -> Option<&Predicate> {
+        self.pushdown.residual.as_ref()
+    }
+
+    /// What is worth saying before the read.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The table that is read.
@@ -165,14 +237,28 @@ pub struct Partition {
     pub(crate) id: String,
     pub(crate) table: String,
     pub(crate) fingerprint: String,
+    pub(crate) slice: Slice,
+    /// What filters send.
+    pub(crate) params: Vec<(String, String)>,
     pub(crate) start: Option<Position>,
     pub(crate) seen: Seen,
     pub(crate) began: Instant,
     pub(crate) select: Option<Vec<String>>,
     pub(crate) limit: Option<u64>,
-    /// The columns as the `openapi` document had them when the plan was made: no task asks for it again.
-    #[serde(default)]
+    /// The columns as the `openapi` document had them when the plan was made, or as the first rows showed them: no
+    /// task asks for them again, and all partitions have the same.
     pub(crate) columns: Option<Vec<Column>>,
+    /// Its part of the rate limit, where the partitions are read in several processes.
+    pub(crate) share: Option<Share>,
+}
+
+/// One of `of` equal parts of a rate limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// Which, from 0.
+    pub number: u64,
+    /// Of how many.
+    pub of: u64,
 }
 
 impl Partition {
@@ -181,10 +267,27 @@ impl Partition {
         &self.id
     }
 
+    /// What it reads of its table.
+    pub fn slice(&self) -> &Slice {
+        &self.slice
+    }
+
     /// The table it belongs to.
     pub fn table(&self) -> &str {
         &self.table
     }
+}
+
+/// The fingerprints of a table and of those whose rows its requests are made of.
+pub(crate) fn with_parents(config: &SourceConfig, table: &TableConfig) -> String {
+    let mut prints = fingerprint(config, table);
+    let mut at = table;
+    // Circles are refused at load.
+    while let Some(parent) = at.child.as_ref().and_then(|child| config.tables.iter().find(|t| t.name == child.parent)) {
+        at = parent;
+        prints = format!("{prints} {}", fingerprint(config, at));
+    }
+    prints
 }
 
 /// What makes two reads the same (R6): base URL, endpoint, method, fixed parameters and body, paging, paths, mode.

@@ -80,14 +80,14 @@ pub fn for_table(table: &TableConfig) -> Option<TableSchema> {
 /// The columns of a table's records, where they are not inferred.
 pub fn declared(table: &TableConfig) -> Option<TableSchema> {
     let (columns, rest) = match table.schema.mode {
-        SchemaMode::Infer => return None,
+        SchemaMode::Infer if table.columns.is_empty() => return None,
         SchemaMode::Strict if table.awaits_columns() => return None,
         SchemaMode::Variant => {
             let name = VARIANT_COLUMN.to_owned();
             let whole = Column { name, path: PointerBuf::new(), data_type: ColumnType::Json, format: None };
             (vec![whole], None)
         }
-        SchemaMode::Strict => {
+        SchemaMode::Strict | SchemaMode::Infer => {
             let columns = table.columns.clone();
             let declared = columns.iter().map(|c| c.path.clone()).collect();
             (columns, table.schema.rest_column.clone().map(|name| RestColumn { name, declared }))

@@ -1,6 +1,9 @@
-//! Combinations of keys: refused (R12), warned about (R13), or built later.
+//! Combinations of keys: refused (R12) or warned about (R13).
+
+use jsonptr::PointerBuf;
 
 use super::*;
+use crate::config::{Function, Join, OnMissing, Partitioning};
 
 /// Refused combinations: lines before `tables`, lines of the table, the key and the words of one problem.
 #[test]
@@ -100,34 +103,79 @@ fn r12_valid_neighbours_load() {
 }
 
 #[test]
-fn what_is_built_later_is_refused_by_name() {
-    for (before, lines, key) in [
+fn r30_r31_what_slices_a_table_is_read_with_it() {
+    let source = load(&items("pagination { style = offset }, partition { type = offset, size = 10, count = 2 }"));
+    assert_eq!(source.tables[0].partition, Some(Partitioning::Offset { size: 10, count: 2 }));
+    let source = load(&items("partition { type = enum, param = kind, values = [0, 1] }"));
+    let values = vec!["0".to_owned(), "1".to_owned()];
+    assert_eq!(source.tables[0].partition, Some(Partitioning::Enum { param: "kind".into(), values }));
+    let parent = "tables.p.endpoint = p";
+    let child = |lines: &str| load(&format!("{parent}\n{}", items(lines))).tables[1].child.clone().unwrap();
+    let nested = child("endpoint = \"/x/{k}\", parent-table = p, parent-key = id, on-404 = skip");
+    assert_eq!((nested.column().as_str(), nested.on_missing), ("_parent_id", OnMissing::Skip));
+    assert_eq!(nested.join, Join::NestedLoop { placeholder: "k".into() });
+    let batch = child(
+        "parent-table = p, parent-key = id, join-strategy = batch, batch-param = ids, child-key-field = \"/a/b\"",
+    );
+    let field = PointerBuf::parse("/a/b").unwrap();
+    assert_eq!(batch.join, Join::Batch { param: "ids".into(), size: 100, separator: ",".into(), field });
+    let line = "aggregations { n { function = count, endpoint = \"/n\", response-path = \"/n\", params { a = 1 } } }";
+    let aggregation = load(&items(line)).tables[0].aggregations[0].clone();
+    assert_eq!((aggregation.name.as_str(), aggregation.function), ("n", Function::Count));
+    assert_eq!((aggregation.url.path(), aggregation.params.len()), ("/api/n", 1));
+}
+
+#[test]
+fn r12_what_cannot_slice_a_table_is_refused() {
+    let parent = "tables.p { endpoint = p }";
+    for (before, lines, key, said) in [
+        ("", "partition { type = enum, param = k, values = [a, b, a] }", "partition.values", "twice"),
         (
             "",
-            "pagination { style = offset }, partition { type = offset, size = 10, count = 2 }",
-            "tables.items.partition",
-        ),
-        ("", "partition { type = enum, param = kind, values = [0, 1] }", "tables.items.partition"),
-        (
-            "tables.p.endpoint = p",
-            "endpoint = \"/x/{k}\", parent-table = p, parent-key = id",
-            "tables.items.parent-table",
+            "pagination.style = offset, partition { type = offset, size = 1, count = 100001 }",
+            "partition.count",
+            "more",
         ),
         (
-            "tables.p.endpoint = p",
-            "parent-table = p, parent-key = id, join-strategy = batch, batch-param = ids, child-key-field = p",
-            "tables.items.join-strategy",
+            parent,
+            "endpoint = \"/{k}\", parent-table = p, parent-key = i, columns._parent_i.type = string",
+            "columns._parent_i",
+            "parent's key",
+        ),
+        (
+            parent,
+            "endpoint = \"/{k}\", parent-table = p, parent-key = i, partition { type = enum, param = k, values = [a] }",
+            "partition",
+            "child",
+        ),
+        (
+            "tables.p { endpoint = \"/{k}\", parent-table = items, parent-key = i }",
+            "endpoint = \"/{k}\", parent-table = p, parent-key = i",
+            "parent-table",
+            "back to itself",
         ),
         (
             "",
-            "aggregations { n { function = count, endpoint = \"/n\", response-path = \"/n\" } }",
-            "tables.items.aggregations",
+            "aggregations { n { function = sum, column = nope, endpoint = n, response-path = \"/n\" } }, columns.a.type = int64",
+            "aggregations.n.column",
+            "no column",
+        ),
+        (
+            "",
+            "aggregations { n { function = sum, endpoint = \"/{n}\", response-path = \"/n\" } }",
+            "aggregations.n.endpoint",
+            "placeholder",
+        ),
+        (
+            "",
+            "columns.a.type = string, partition { type = date-range, column = a, range = 1d, start-param = f, end-param = t, format = \"%F\" }",
+            "partition.column",
+            "date or timestamp",
         ),
     ] {
         let problems = Files::new(&format!("{before}\n{}", items(lines))).problems();
-        let said = format!("not supported yet: {key}");
-        assert!(problems.iter().any(|p| p.key == key && p.message.starts_with(&said)), "{key}: {problems:?}");
-        assert!(problems.iter().all(|p| p.message.starts_with("not supported yet")), "{key}: {problems:?}");
+        let key = format!("tables.items.{key}");
+        assert!(problems.iter().any(|p| p.key == key && p.message.contains(said)), "{key}: {problems:?}");
     }
 }
 
