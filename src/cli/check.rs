@@ -23,6 +23,9 @@ pub(super) async fn run(config: &Path, connect: bool, console: &mut Console) -> 
             describe::checkpoint(table),
             describe::guarantee(table),
         ))?;
+        if let Some(parent) = describe::parent(table) {
+            console.print(&format!("  parent      {parent}"))?;
+        }
         for (name, what) in describe::exploded(table) {
             console.print(&format!("  exploded    {name}: {what}"))?;
         }

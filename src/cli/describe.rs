@@ -1,7 +1,7 @@
 //! A table in words: how it pages, what it keeps, what that guarantees.
 
 use crate::config::{
-    CursorFrom, CursorTo, DeclaredEnd, ModeConfig, Pagination, SchemaMode, Style, TableConfig, exploded_name,
+    CursorFrom, CursorTo, DeclaredEnd, Join, ModeConfig, Pagination, SchemaMode, Style, TableConfig, exploded_name,
 };
 
 /// How the endpoint pages.
@@ -35,6 +35,16 @@ pub(super) fn paging(pagination: &Pagination) -> String {
         Some(pages) => format!("{words}; needing more than {pages} pages is an error"),
         None => words,
     }
+}
+
+/// Whose rows its requests are made of.
+pub(super) fn parent(table: &TableConfig) -> Option<String> {
+    let child = table.child.as_ref()?;
+    let how = match &child.join {
+        Join::NestedLoop { .. } => "a walk for each".to_owned(),
+        Join::Batch { param, size, .. } => format!("a walk for each {size} in {param}"),
+    };
+    Some(format!("{} of {}, {how}; kept in {}", child.key, child.parent, child.column()))
 }
 
 fn until(end: &DeclaredEnd) -> String {

@@ -61,7 +61,7 @@ fn schema_of(columns: &[(&str, &str, ColumnType)]) -> TableSchema {
         data_type: *data_type,
         format: None,
     });
-    TableSchema { columns: columns.collect(), rest: None, on_mismatch: OnMismatch::Null }
+    TableSchema { columns: columns.collect(), rest: None, parent: None, on_mismatch: OnMismatch::Null }
 }
 
 fn with_rest(mut schema: TableSchema) -> TableSchema {

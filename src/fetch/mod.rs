@@ -300,7 +300,7 @@ impl Client {
         let excerpt = answer.excerpt().await;
         let colon = if excerpt.is_empty() { "" } else { ": " };
         let message = format!("{who} {verb} {status} {name}").trim_end().to_owned() + colon + &excerpt;
-        let error = answer.place().error(kind, message);
+        let error = answer.place().error(kind, message).with_status(status);
         if is_retried(status) { passing(error, status.to_string(), asked_to_wait) } else { error }
     }
 
