@@ -118,7 +118,7 @@ impl Read {
         partition: &Partition,
     ) -> Result<Self> {
         let meter = Arc::new(Meter::default());
-        let reading = Reading::new(client, &Arc::new(config.clone()), table, partition, &meter)?;
+        let reading = Reading::new(client, config, table, partition, &meter)?;
         let columns = Arc::clone(reading.columns());
         let (events, receiver) = mpsc::channel(reading.ahead());
         let task = tokio::spawn(async move {
@@ -173,7 +173,7 @@ impl Reading {
     /// `client` is the source's.
     fn new(
         client: &Client,
-        config: &Arc<SourceConfig>,
+        config: &SourceConfig,
         table: &TableConfig,
         partition: &Partition,
         meter: &Arc<Meter>,

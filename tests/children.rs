@@ -67,7 +67,7 @@ fn r31_a_child_reads_its_parent_from_the_beginning_and_moves_nothing_of_it() {
     let before = place.mark("repos");
     let read =
         place.read("issues").output().expect(0).says("2 rows read, 2 emitted; 2 parent rows, 4 pages, 4 requests");
-    assert_eq!(sorted(&read), [r#"{"_parent_name":"a","id":1}"#, r#"{"_parent_name":"b","id":2}"#]);
+    assert_eq!(sorted(&read), [r#"{"id":1,"_parent_name":"a"}"#, r#"{"id":2,"_parent_name":"b"}"#]);
     assert_eq!((place.mark("repos"), place.mark("issues")), (before, Mark::NONE));
 }
 
@@ -210,7 +210,7 @@ fn r24_inferred_children_have_one_schema_and_a_field_of_the_columns_name_is_refu
         get("/repos/a/issues", &json!({ "items": [{ "id": 1, "x": "t" }] })),
         get("/repos/b/issues", &json!({ "items": [{ "id": 2, "y": 3 }] })),
     ]);
-    let text = config("", "", NESTED).replace("columns { id { type = int64 } }", "schema { mode = infer }");
+    let text = config("", "", NESTED).replace("columns { id { type = int64 } }", "");
     let inferred = place(&api, &text);
     let read = inferred.read("issues").output().expect(0).says("fields left out");
     let want = [json!({ "id": 1, "x": "t", "_parent_name": "a" }), json!({ "id": 2, "x": null, "_parent_name": "b" })];
@@ -232,13 +232,14 @@ fn r24_an_inferred_batch_join_has_no_second_key_column() {
         parents(&json!([{ "name": "a" }])),
         get("/issues?repos=a", &json!({ "items": [{ "id": 1, "repo": "a" }, { "id": 2, "repo": "b" }] })),
     ]);
-    let text = config("", "", BATCH).replace("columns { id { type = int64 } }", "schema { mode = infer }");
+    let text = config("", "", BATCH).replace("columns { id { type = int64 } }", "");
     let inferred = place(&api, &text);
-    assert_eq!(sorted(&inferred.read("issues").output().expect(0)), [r#"{"_parent_name":"a","id":1,"repo":"a"}"#]);
+    assert_eq!(sorted(&inferred.read("issues").output().expect(0)), [r#"{"id":1,"repo":"a","_parent_name":"a"}"#]);
     inferred.run(&["schema", "CONFIG", "issues"]).output().expect(0);
-    let whole = place(&api, &text.replace("mode = infer", "mode = variant"));
+    let whole = text.replace("columns { name { type = string } }", "") + "schema.mode = variant";
+    let whole = place(&api, &whole);
     let rows = whole.read("issues").output().expect(0).rows();
-    assert_eq!(rows, [json!({ "value": { "id": 1, "repo": "a" }, "_parent_name": "a" })]);
+    assert_eq!(rows, [json!({ "value": r#"{"id":1,"repo":"a"}"#, "_parent_name": "a" })]);
 }
 
 #[test]
@@ -248,14 +249,21 @@ fn r31_csv_children_have_the_parents_cells_as_keys() {
         text("/repos", "name\na b\n\"\"\nnull\n"),
         text("/issues?repos=a%20b,null", "id,repo\n1,a b\n2,other\n3,null\n"),
     ]);
-    let plain =
-        config("response-format = csv", "pagination { style = none }", BATCH).replace("data-path = \"/items\"", "");
-    let start = plain.find("checkpoint").unwrap();
-    let end = start + plain[start..].find('}').unwrap() + 1;
-    let end = end + plain[end..].find('}').unwrap() + 1;
-    let place = place(&api, &format!("{}{}", &plain[..start], &plain[end..]));
+    let place = place(
+        &api,
+        &format!(
+            r#"
+base-url = "{{{{BASE}}}}"
+http.response-format = csv
+tables {{
+  repos {{ endpoint = "/repos" }}
+  issues {{ parent-table = repos, parent-key = name, columns {{ id {{ type = int64 }} }}, {BATCH} }}
+}}
+"#
+        ),
+    );
     let read = place.read("issues").output().expect(0).says("without a key").says("no key that was asked for: 1");
-    assert_eq!(sorted(&read), [r#"{"_parent_name":"a b","id":1}"#, r#"{"_parent_name":"null","id":3}"#]);
+    assert_eq!(sorted(&read), [r#"{"id":1,"_parent_name":"a b"}"#, r#"{"id":3,"_parent_name":"null"}"#]);
 }
 
 #[test]
@@ -280,6 +288,36 @@ fn r26_no_more_walks_than_read_ahead_and_a_limit_stops_them_all() {
     assert_eq!(api.asked().len(), 5);
     running.signal("TERM");
     assert!(running.output().expect(130).stdout.is_empty());
+}
+
+#[test]
+fn r26_the_last_walk_alone_sends_requests_ahead() {
+    let target = |offset: u64| format!("/repos/a/issues?limit=1&offset={offset}");
+    let pages = (0..9).map(|n| get(&target(n), &json!({ "items": [{ "id": n }], "total": 9 })));
+    let api = Api::new(pages.chain([parents(&json!([{ "name": "a" }]))]).collect());
+    let paged = "pagination { style = offset, max-page-size = 1, total-path = \"/total\" }";
+    let place = place(&api, &config("read-ahead = 3", "", &format!("{NESTED}, {paged}")));
+    // The parent, then pages: the fourth of them does not come.
+    let held = api.hold_at(5);
+    let running = place.read("issues").spawn();
+    held();
+    wait_for("a page ahead", crate::support::PATIENCE, || {
+        api.asked().contains(&format!("GET {}", target(5))).then_some(())
+    });
+    running.signal("KILL");
+    running.output().expect_failure();
+}
+
+#[test]
+fn r31_check_and_tables_name_the_parent() {
+    let place = Place::new("http://127.0.0.1:9", &config("", "", BATCH));
+    for (command, said) in [
+        ("check", "  parent      name of repos, a walk for each 100 in repos; kept in _parent_name"),
+        ("tables", "every run reads the whole table; by name of repos"),
+    ] {
+        let shown = place.run(&[command, "CONFIG"]).output().expect(0);
+        assert!(shown.stdout.contains(said), "{}", shown.stdout);
+    }
 }
 
 #[test]

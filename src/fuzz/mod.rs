@@ -61,6 +61,7 @@ fn spec(data: Option<PointerBuf>, paged: bool) -> DecodeSpec {
             explode: None,
         },
         declared: None,
+        beside: None,
     }
 }
 

@@ -26,7 +26,7 @@ const TOGETHER: usize = 8 << 20;
 /// The state of a child table's read.
 pub(super) struct Children {
     client: Client,
-    config: Arc<SourceConfig>,
+    config: SourceConfig,
     table: TableConfig,
     child: Child,
     partition: Partition,
@@ -56,7 +56,7 @@ impl Children {
     /// `client` is the source's: the parent has headers of its own.
     pub(super) fn new(
         client: &Client,
-        config: &Arc<SourceConfig>,
+        config: &SourceConfig,
         table: &TableConfig,
         child: &Child,
         partition: &Partition,
@@ -76,7 +76,7 @@ impl Children {
             parents: readings.collect::<Result<_>>()?,
             keys: Keys::new(child, table, format),
             client: client.for_read(&table.headers, Arc::clone(meter)),
-            config: Arc::clone(config),
+            config: config.clone(),
             table: table.clone(),
             child: child.clone(),
             partition: partition.clone(),

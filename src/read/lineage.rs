@@ -83,7 +83,7 @@ impl Lineage {
         &self.column.name
     }
 
-    /// How many keys were asked for, and one of them.
+    /// The keys that were asked for.
     pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
         let (one, many) = match &self.keys {
             Keys::One(key) => (Some(key), None),
