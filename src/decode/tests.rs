@@ -51,6 +51,7 @@ fn spec(data: &str) -> DecodeSpec {
             explode: None,
         },
         declared: None,
+        beside: None,
     }
 }
 

@@ -192,7 +192,7 @@ mod tests {
             ("http://h/x/{a key}/y", "a/b", "http://h/x/a%2Fb/y"),
             ("http://h/x/{a key}", "?q#f", "http://h/x/%3Fq%23f"),
             ("http://h/x/{a key}.json", "%2e%2e", "http://h/x/%252e%252e.json"),
-            ("http://h/{b}/{a key}", "ü \\", "http://h/%7Bb%7D/%C3%BC%20%5C%5C"),
+            ("http://h/{b}/{a key}", "ü \\", "http://h/%7Bb%7D/%C3%BC%20%5C"),
             ("http://h/{a key}/x", "//evil.test", "http://h/%2F%2Fevil.test/x"),
             ("http://h/x{a key}/y", "...", "http://h/x.../y"),
             ("http://h/{a key}/y", "{a key}", "http://h/%7Ba%20key%7D/y"),
