@@ -27,6 +27,7 @@ use crate::plan::request::{RequestTemplate, without_param, without_user};
 use crate::plan::{Partition, Request, Slice};
 use crate::position::instant::minus;
 use crate::position::{Boundary, BoundaryPolicy, Position, Seen};
+use crate::schema::TableSchema;
 use children::Children;
 use lineage::Lineage;
 use trim::Trim;
@@ -625,15 +626,15 @@ impl Bodies {
         config: &SourceConfig,
         table: &TableConfig,
         partition: &Partition,
-        select: Option<Vec<String>>,
+        mut select: Option<Vec<String>>,
     ) -> Result<Self> {
         let (mut spec, mut schema) = (DecodeSpec::for_table(table), crate::schema::for_table(table));
-        let mut select = select;
         if let Some(child) = &table.child {
             // The parent's key is put beside the rows, once these are there.
             spec.beside = lineage::beside(child, config.http.response_format);
-            schema.iter_mut().for_each(|schema| schema.parent = None);
-            select.iter_mut().for_each(|names| names.retain(|name| *name != child.column()));
+            schema = schema.map(|schema| TableSchema { parent: None, ..schema });
+            let own = |names: Vec<String>| names.into_iter().filter(|name| *name != child.column()).collect();
+            select = select.map(own);
         }
         if let (Some(limit), Some(_)) = (partition.limit, &schema) {
             // A stream that never ends would have to fill a batch first.

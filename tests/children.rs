@@ -295,8 +295,8 @@ fn r26_the_last_walk_alone_sends_requests_ahead() {
     let target = |offset: u64| format!("/repos/a/issues?limit=1&offset={offset}");
     let pages = (0..9).map(|n| get(&target(n), &json!({ "items": [{ "id": n }], "total": 9 })));
     let api = Api::new(pages.chain([parents(&json!([{ "name": "a" }]))]).collect());
-    let paged = "pagination { style = offset, max-page-size = 1, total-path = \"/total\" }";
-    let place = place(&api, &config("read-ahead = 3", "", &format!("{NESTED}, {paged}")));
+    let style = "pagination { style = offset, max-page-size = 1, total-path = \"/total\" }";
+    let place = place(&api, &config("read-ahead = 3", "", &format!("{NESTED}, {style}")));
     // The parent, then pages: the fourth of them does not come.
     let held = api.hold_at(5);
     let running = place.read("issues").spawn();

@@ -182,7 +182,7 @@ impl Lineage {
             match reading {
                 Some((_, true)) => {}
                 Some((_, false)) => {
-                    counts.converted.entry(self.column.name.clone()).or_default().add(|| key.to_owned())
+                    counts.converted.entry(self.column.name.clone()).or_default().add(|| key.to_owned());
                 }
                 None if self.on_mismatch == OnMismatch::Null => {
                     counts.nulled.entry(self.column.name.clone()).or_default().add(|| key.to_owned());
