@@ -104,7 +104,8 @@ fn failed(error: io::Error) -> Error {
     Error::new(ErrorKind::Store, what).caused_by(error)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::io::{BufRead as _, BufReader};
     use std::os::fd::OwnedFd;
