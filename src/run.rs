@@ -15,7 +15,7 @@ use crate::filter::Predicate;
 use crate::plan::{Partition, Plan, Scan};
 use crate::position::{Instant, Position};
 use crate::read::{Event, Receipt};
-use crate::sink::{Destination, Existing, Output, Sink};
+use crate::sink::{Destination, Existing, Finished, Output, Part, Sink, Writer};
 use crate::source::{Source, Table};
 
 /// What one run reads and where it puts the rows.
@@ -79,6 +79,7 @@ pub type Watch<'a> = &'a (dyn Fn(&Arc<Meter>) + Sync);
 /// What the reading part of a run leaves behind.
 struct Gathered {
     sink: Box<dyn Sink>,
+    parts: Vec<Finished>,
     receipts: Vec<Receipt>,
     counts: Counts,
     rows: u64,
@@ -128,8 +129,8 @@ impl BatchRun {
             () = interrupted => return Ok(Outcome::Interrupted),
             read = reading => read?,
         };
-        let Gathered { sink, receipts, mut counts, rows } = gathered;
-        let files = blocking(move || sink.publish()).await?;
+        let Gathered { sink, parts, receipts, mut counts, rows } = gathered;
+        let files = blocking(move || sink.publish(parts)).await?;
         counts.rows_emitted = rows;
         let progress = match self.kept() {
             _ if table.config().checkpoint.is_none() => Progress::NoCheckpoint,
@@ -201,25 +202,28 @@ impl BatchRun {
 
     /// Reads every partition into the sink.
     async fn gather(&self, source: &Source, plan: &Plan, sink: Box<dyn Sink>, watch: Watch<'_>) -> Result<Gathered> {
-        let mut gathered = Gathered { sink, receipts: Vec::new(), counts: Counts::default(), rows: 0 };
-        for partition in plan.partitions() {
+        let (parts, receipts) = (Vec::new(), Vec::new());
+        let mut gathered = Gathered { sink, parts, receipts, counts: Counts::default(), rows: 0 };
+        for (place, partition) in plan.partitions().iter().enumerate() {
             if self.limit.is_some_and(|limit| gathered.rows >= limit) {
                 break;
             }
-            gathered = self.read(source, partition, gathered, watch).await?;
+            let writer = gathered.sink.part(Part::of(plan, place))?;
+            let writer = self.read(source, partition, writer, &mut gathered, watch).await?;
+            gathered.parts.push(blocking(move || writer.finish()).await?);
         }
-        let mut sink = gathered.sink;
-        gathered.sink = blocking(move || sink.prepare().map(|()| sink)).await?;
         Ok(gathered)
     }
 
+    /// Reads a partition into its part of the sink.
     async fn read(
         &self,
         source: &Source,
         partition: &Partition,
-        mut gathered: Gathered,
+        mut writer: Box<dyn Writer>,
+        gathered: &mut Gathered,
         watch: Watch<'_>,
-    ) -> Result<Gathered> {
+    ) -> Result<Box<dyn Writer>> {
         let mut read = source.read(partition)?;
         watch(read.meter());
         loop {
@@ -228,23 +232,22 @@ impl BatchRun {
                     let batch = self.shape(&batch, gathered.rows)?;
                     gathered.rows += batch.num_rows() as u64;
                     if batch.num_rows() > 0 {
-                        let mut sink = gathered.sink;
-                        gathered.sink = blocking(move || sink.write(&batch).map(|()| sink)).await?;
+                        writer = blocking(move || writer.write(&batch).map(|()| writer)).await?;
                     }
                     if self.limit.is_some_and(|limit| gathered.rows >= limit) {
                         gathered.counts.merge(read.meter().counts());
-                        return Ok(gathered);
+                        return Ok(writer);
                     }
                 }
                 Some(Event::Done(receipt)) => {
                     gathered.counts.merge(receipt.counts().clone());
                     gathered.receipts.push(receipt);
-                    return Ok(gathered);
+                    return Ok(writer);
                 }
                 // A read with a limit proves nothing.
                 None if self.limit.is_some() => {
                     gathered.counts.merge(read.meter().counts());
-                    return Ok(gathered);
+                    return Ok(writer);
                 }
                 None => return Err(Error::new(ErrorKind::Bug, "a read ended without a receipt")),
             }
