@@ -493,6 +493,7 @@ impl Reader {
 
     /// The one place where a receipt is made: the walk has ended by itself.
     fn receipt(&mut self) -> Result<Receipt> {
+        self.walk.ended()?;
         let end = self.boundary.clone().finish();
         self.counts.not_remembered = end.not_remembered;
         self.leave_counts();
