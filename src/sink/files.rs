@@ -269,13 +269,13 @@ mod tests {
     fn r26_finished_parts_hold_no_handles() {
         let dir = tempfile::tempdir().unwrap();
         let files = open(dir.path(), Format::Ndjson, Existing::Append, "a").unwrap();
-        let parts: Vec<_> = (0..3000).map(|place| write(&files, Part::Number(place))).collect();
+        let parts: Vec<_> = (0..1200).map(|place| write(&files, Part::Number(place))).collect();
         // Where this cannot be counted, the usual limit of handles stands for it.
         if let Ok(open) = fs::read_dir("/proc/self/fd") {
-            assert!(open.count() < 1000, "handles of 3000 parts are open");
+            assert!(open.count() < 600, "handles of finished parts are open");
         }
-        assert_eq!(files.publish(parts).unwrap().len(), 3000);
-        assert_eq!(names(dir.path()).len(), 3000);
+        assert_eq!(files.publish(parts).unwrap().len(), 1200);
+        assert_eq!(names(dir.path()).len(), 1200);
     }
 
     #[test]
