@@ -53,6 +53,8 @@ struct Proof {
 pub(crate) struct End {
     pub(crate) position: Option<Position>,
     pub(crate) seen: Seen,
+    /// The content of the first page, where windows of offsets must differ in it.
+    pub(crate) content: Option<u128>,
 }
 
 impl Receipt {
@@ -69,6 +71,10 @@ impl Receipt {
         &self.0.partition
     }
 
+    pub(crate) fn content(&self) -> Option<u128> {
+        self.0.end.content
+    }
+
     pub(crate) fn into_end(self) -> End {
         self.0.end
     }
@@ -76,7 +82,7 @@ impl Receipt {
     /// A receipt without a read, for unit tests of what follows it.
     #[cfg(test)]
     pub(crate) fn forged(plan: &str, partition: &str, position: Option<Position>) -> Self {
-        let end = End { position, seen: Seen::default() };
+        let end = End { position, seen: Seen::default(), content: None };
         let (plan, partition) = (plan.to_owned(), partition.to_owned());
         Self(Box::new(Proof { plan, partition, end, counts: Counts::default() }))
     }
@@ -164,6 +170,8 @@ struct Reader {
     counts: Counts,
     meter: Arc<Meter>,
     trim: Trim,
+    /// The content of the first page of a window of offsets.
+    content: Option<u128>,
     columns: Arc<OnceLock<Vec<Column>>>,
 }
 
@@ -232,6 +240,7 @@ impl Reader {
             partition: partition.clone(),
             meter,
             trim,
+            content: None,
             columns: Arc::default(),
         })
     }
@@ -451,6 +460,9 @@ impl Reader {
             content: (page.content != 0).then_some(page.content),
             envelope: &page.envelope,
         };
+        if self.walk.pages() == 0 && matches!(self.partition.slice, Slice::Offset { .. }) {
+            self.content = answer.content.filter(|_| answer.received > 0);
+        }
         let step = self.walk.advance(answer).map_err(|e| e.with("page", self.walk.pages()))?;
         self.meter.stand_at(&self.stands_at());
         let is_led = matches!(self.table.pagination.style, Style::Cursor { .. } | Style::NextUrl { .. });
@@ -515,7 +527,7 @@ impl Reader {
         Ok(Receipt(Box::new(Proof {
             plan: self.partition.plan.clone(),
             partition: self.partition.id.clone(),
-            end: End { position, seen: end.seen },
+            end: End { position, seen: end.seen, content: self.content },
             counts: self.meter.counts(),
         })))
     }
