@@ -392,7 +392,7 @@ fn r13_a_predicate_is_written_so_that_it_reads_back_as_itself() {
         "a = 1",
         "id > 7 AND (b < -1.5e3 OR c <> 'it''s')",
         "NOT (a = 1) AND date = DATE '2026-01-02' AND \"case\" = TRUE AND \"a.b\" IS NULL AND \"q\"\"q\" = NULL",
-        "t BETWEEN '2026-01-01' AND '2026-01-02T00:00:00.000000001Z' AND x IN (1, 2, 3) AND y NOT IN ('a')",
+        "t BETWEEN '2026-01-01' AND '2026-01-02T00:00:00.000000001Z' AND x IN (1, 2, 3) AND y NOT IN ('a', 'b')",
         "ts >= TIMESTAMP '2026-01-02T03:04:05.678901Z' AND n LIKE 'a%''' AND m NOT ILIKE '_' AND a < b AND on",
         "(a = 1 OR b = 2) AND (c = 3 OR (d = 4 AND e = 5))",
     ] {
