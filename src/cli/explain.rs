@@ -3,7 +3,7 @@
 use super::args::ExplainArgs;
 use super::console::Console;
 use super::{describe, open};
-use crate::config::{Join, TableConfig};
+use crate::config::TableConfig;
 use crate::error::Result;
 use crate::filter::Predicate;
 use crate::plan::{Plan, Request, Sent};
@@ -61,10 +61,7 @@ fn requests(source: &Source, plan: &Plan, table: &TableConfig) -> Result<Vec<Str
     let mut at = table;
     while let Some(child) = &at.child {
         let parent = source.table(&child.parent)?.config();
-        let how = match &child.join {
-            Join::NestedLoop { placeholder } => format!("one walk for each {}, as {{{placeholder}}}", child.key),
-            Join::Batch { param, size, .. } => format!("one walk for {size} of {}, in {param}", child.key),
-        };
+        let how = describe::slices(at).unwrap_or_default();
         lines.push(format!("  parent      {} ({} {}): {how}", parent.name, parent.method.as_str(), parent.url));
         at = parent;
     }

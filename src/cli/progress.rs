@@ -47,7 +47,7 @@ impl Bar {
 }
 
 fn figures(meters: &Meters, elapsed: Duration) -> String {
-    let (counts, live) = (meters.counts(), meters.live());
+    let (counts, reads) = (meters.counts(), meters.live());
     let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
     let mut line = format!(
         "{}, {} rows, {}, {} rows/s",
@@ -56,10 +56,10 @@ fn figures(meters: &Meters, elapsed: Duration) -> String {
         HumanBytes(counts.bytes),
         HumanCount(counts.rows_read.saturating_mul(1_000) / millis),
     );
-    if live.len() > 1 {
-        line = format!("{line}, {}", counted(live.len() as u64, "partition"));
+    if reads.len() > 1 {
+        line = format!("{line}, {}", counted(reads.len() as u64, "partition"));
     }
-    for said in live.first().iter().flat_map(|meter| [meter.position(), meter.note()]) {
+    for said in reads.first().iter().flat_map(|meter| [meter.position(), meter.note()]) {
         if !said.is_empty() {
             line = format!("{line}; {said}");
         }
