@@ -119,7 +119,12 @@ impl Counts {
         self.keys_repeated.merge(other.keys_repeated);
         self.children_missing.merge(other.children_missing);
         self.unmatched.merge(other.unmatched);
-        self.warnings.extend(other.warnings);
+        // Many partitions say the same.
+        for warning in other.warnings {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
     }
 }
 
@@ -207,5 +212,52 @@ impl Meter {
     /// What was said last.
     pub fn note(&self) -> String {
         self.note.lock().map(|held| held.clone()).unwrap_or_default()
+    }
+}
+
+/// The figures of all reads of a run, whether they stand beside or behind each other.
+#[derive(Debug, Default)]
+pub struct Meters(Mutex<Reads>);
+
+#[derive(Debug, Default)]
+struct Reads {
+    ended: Counts,
+    live: Vec<Arc<Meter>>,
+}
+
+impl Meters {
+    /// Something worth saying that belongs to no single read.
+    pub(crate) fn warn(&self, warnings: &[String]) {
+        if let Ok(mut reads) = self.0.lock() {
+            reads.ended.merge(Counts { warnings: warnings.to_vec(), ..Counts::default() });
+        }
+    }
+
+    /// A read begins.
+    pub(crate) fn begin(&self, meter: &Arc<Meter>) {
+        if let Ok(mut reads) = self.0.lock() {
+            reads.live.push(Arc::clone(meter));
+        }
+    }
+
+    /// A read has ended, well or not: its counts stay.
+    pub(crate) fn end(&self, meter: &Arc<Meter>) {
+        if let Ok(mut reads) = self.0.lock() {
+            reads.live.retain(|live| !Arc::ptr_eq(live, meter));
+            reads.ended.merge(meter.counts());
+        }
+    }
+
+    /// The loss report of everything so far (R25).
+    pub fn counts(&self) -> Counts {
+        let Ok(reads) = self.0.lock() else { return Counts::default() };
+        let mut counts = reads.ended.clone();
+        reads.live.iter().for_each(|meter| counts.merge(meter.counts()));
+        counts
+    }
+
+    /// The reads that have not ended, the first one first.
+    pub fn live(&self) -> Vec<Arc<Meter>> {
+        self.0.lock().map(|reads| reads.live.clone()).unwrap_or_default()
     }
 }

@@ -121,6 +121,13 @@ impl Error {
         self
     }
 
+    /// The same error with other words before the rest of its context.
+    #[must_use]
+    pub(crate) fn reworded(mut self, words: impl FnOnce(&str) -> String) -> Self {
+        self.0.message = words(&self.0.message);
+        self
+    }
+
     /// Keeps the cause for `source()`; it does not appear in the one line.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {

@@ -61,6 +61,8 @@ struct Proof {
 pub(crate) struct End {
     pub(crate) position: Option<Position>,
     pub(crate) seen: Seen,
+    /// The content of the first page, where windows of offsets must differ in it.
+    pub(crate) content: Option<u128>,
 }
 
 impl Receipt {
@@ -82,6 +84,10 @@ impl Receipt {
         &self.0.partition
     }
 
+    pub(crate) fn content(&self) -> Option<u128> {
+        self.0.end.content
+    }
+
     pub(crate) fn into_end(self) -> End {
         self.0.end
     }
@@ -89,7 +95,7 @@ impl Receipt {
     /// A receipt without a read, for unit tests of what follows it.
     #[cfg(test)]
     pub(crate) fn forged(plan: &str, partition: &str, position: Option<Position>) -> Self {
-        let end = End { position, seen: Seen::default() };
+        let end = End { position, seen: Seen::default(), content: None };
         let (plan, partition) = (plan.to_owned(), partition.to_owned());
         Self(Box::new(Proof { plan, partition, end, counts: Counts::default() }))
     }
@@ -229,6 +235,8 @@ struct Reader {
     counts: Counts,
     meter: Arc<Meter>,
     trim: Trim,
+    /// The content of the first page of a window of offsets.
+    content: Option<u128>,
     /// In a walk of a child table: whose children its rows are.
     lineage: Option<Lineage>,
     /// A 404 instead of the first page is no failure.
@@ -306,6 +314,7 @@ impl Reader {
             lineage: None,
             may_be_missing: false,
             alone: None,
+            content: None,
             columns: Arc::default(),
         })
     }
@@ -526,6 +535,9 @@ impl Reader {
             content: (page.content != 0).then_some(page.content),
             envelope: &page.envelope,
         };
+        if self.walk.pages() == 0 && matches!(self.partition.slice, Slice::Offset { .. }) {
+            self.content = answer.content.filter(|_| answer.received > 0);
+        }
         let step = self.walk.advance(answer).map_err(|e| e.with("page", self.walk.pages()))?;
         self.meter.stand_at(&self.stands_at());
         let is_led = matches!(self.table.pagination.style, Style::Cursor { .. } | Style::NextUrl { .. });
@@ -569,6 +581,7 @@ impl Reader {
 
     /// The receipt of a walk that has ended by itself.
     fn receipt(&mut self) -> Result<Receipt> {
+        self.walk.ended()?;
         let end = self.boundary.clone().finish();
         self.counts.not_remembered = end.not_remembered;
         let position = match self.table.checkpoint.as_ref().map(|c| &c.mode) {
@@ -587,7 +600,8 @@ impl Reader {
             ));
         }
         self.leave_counts();
-        Ok(Receipt::of(&self.partition, End { position, seen: end.seen }, self.meter.counts()))
+        let end = End { position, seen: end.seen, content: self.content };
+        Ok(Receipt::of(&self.partition, end, self.meter.counts()))
     }
 
     /// The loss report goes to the meter, once, whether a receipt follows or not (R25).

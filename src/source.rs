@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::Client;
 use crate::filter::Predicate;
 use crate::openapi::{self, Ask, Spec};
-use crate::plan::{Base, Partition, Plan, Scan, fingerprint, with_parents};
+use crate::plan::{Base, Partition, Plan, Request, Scan, fingerprint, with_parents};
 use crate::position::{Checkpoint, Edit, Instant, Mode, Position};
 use crate::read::{Event, Read};
 use crate::schema::TableSchema;
@@ -120,6 +120,11 @@ impl Source {
         }
     }
 
+    /// A URL for messages: without user info, known secrets and the values of parameters named like one (R23).
+    pub fn shown(&self, url: &Url) -> String {
+        self.client.shown(url)
+    }
+
     /// Where the `openapi` document is, for messages.
     pub fn openapi(&self) -> Option<String> {
         self.config.openapi.as_ref().map(|place| match place {
@@ -198,6 +203,24 @@ impl Source {
         self.plan_at(scan, Utc::now()).await
     }
 
+    /// The plan of a scan as far as it can be told without asking the API: columns that are still to be asked for or
+    /// inferred are not known to it. For looking at, not for reading.
+    ///
+    /// # Errors
+    /// As [`Source::plan`].
+    pub async fn draft(&self, scan: Scan) -> Result<Plan> {
+        let table = self.table(&scan.table)?.config;
+        self.freeze(scan, table, table, Utc::now()).await
+    }
+
+    /// What a partition asks first, without asking it. Of a child table it is the request with its placeholder.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    pub fn first_request(&self, partition: &Partition) -> Result<Request> {
+        crate::read::first_request(self.table(&partition.table)?.config, partition)
+    }
+
     /// [`Source::plan`] with the clock passed in.
     pub async fn plan_at(&self, scan: Scan, now: Instant) -> Result<Plan> {
         let table = self.table(&scan.table)?;
@@ -208,17 +231,21 @@ impl Source {
         {
             resolved = Cow::Owned(with_columns(&resolved, columns)?);
         }
-        if let (Some(schema), Some(names)) = (crate::schema::for_table(&resolved), &scan.select) {
+        self.freeze(scan, table.config, &resolved, now).await
+    }
+
+    async fn freeze(&self, scan: Scan, table: &TableConfig, resolved: &TableConfig, now: Instant) -> Result<Plan> {
+        if let (Some(schema), Some(names)) = (crate::schema::for_table(resolved), &scan.select) {
             schema.project(names).map_err(|unknown| {
                 let said = format!("there is no column {unknown:?}; columns: {}", schema.names().join(", "));
                 Error::new(ErrorKind::Scan, said).with("table", &scan.table)
             })?;
         }
-        let loaded = match table.config.checkpoint {
-            Some(_) if !scan.sample => Some(self.checkpoints().usable(table.config).await?),
+        let loaded = match table.checkpoint {
+            Some(_) if !scan.sample => Some(self.checkpoints().usable(table).await?),
             _ => None,
         };
-        Plan::freeze(scan, &self.config, &resolved, loaded, unique_id(now), now)
+        Plan::freeze(scan, &self.config, resolved, loaded, unique_id(now), now)
     }
 
     /// The columns that the first rows of an inferred table show, in whichever partition they are; `None` where they

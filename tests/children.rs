@@ -312,8 +312,8 @@ fn r26_the_last_walk_alone_sends_requests_ahead() {
 fn r31_check_and_tables_name_the_parent() {
     let place = Place::new("http://127.0.0.1:9", &config("", "", BATCH));
     for (command, said) in [
-        ("check", "  parent      name of repos, a walk for each 100 in repos; kept in _parent_name"),
-        ("tables", "every run reads the whole table; by name of repos"),
+        ("check", "  partitions  one walk for 100 of name of repos, in repos; the key is in column _parent_name"),
+        ("tables", "every run reads the whole table; one walk for 100 of name of repos"),
     ] {
         let shown = place.run(&[command, "CONFIG"]).output().expect(0);
         assert!(shown.stdout.contains(said), "{}", shown.stdout);

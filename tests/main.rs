@@ -15,6 +15,8 @@ mod kill;
 mod large;
 mod openapi;
 mod output;
+mod partitions;
+mod pushdown;
 mod real;
 mod stores;
 mod support;

@@ -185,6 +185,28 @@ fn r08_the_files_of_a_run_that_lost_the_race_are_withdrawn() {
 }
 
 #[test]
+fn r01_what_a_killed_run_left_is_swept_by_the_next_and_not_before() {
+    let api = api();
+    let place = place(&api);
+    let out = place.fill("{{DIR}}/out");
+    let hidden = || {
+        let names = std::fs::read_dir(&out).expect("the directory").map(|entry| entry.expect("an entry").file_name());
+        names.filter(|name| name.to_string_lossy().starts_with('.')).count()
+    };
+    let read = || place.read("all").args(["--to", &out, "--mode", "append"]);
+    let until_there = api.hold_at(1);
+    let run = read().spawn();
+    until_there();
+    read().output().expect(0);
+    assert_eq!(hidden(), 1, "the lock of a run that lives");
+    run.signal("KILL");
+    run.output();
+    assert_eq!(hidden(), 1, "nobody was there to remove it");
+    read().output().expect(0);
+    assert_eq!(hidden(), 0);
+}
+
+#[test]
 fn r19_a_streamed_body_is_asked_again_before_its_first_row_and_not_after() {
     let lines = (0..20_000).fold(String::new(), |lines, id| lines + &format!("{{\"id\":{id}}}\n"));
     let api = Api::new(vec![Route::new("GET", "/lines", Reply::text(&lines))]);

@@ -18,9 +18,6 @@ pub(super) fn print(console: &Console, run: &BatchRun, report: &Report) {
     }
     console.say(&format!("{}: {}", run.table, summary(&report.counts)));
     print_losses(console, &report.counts);
-    for warning in &report.counts.warnings {
-        console.warn(warning);
-    }
     for file in &report.files {
         console.say(&format!("  written: {}", file.display()));
     }
@@ -49,6 +46,9 @@ pub(super) fn print_failed(console: &Console, run: &BatchRun, counts: &Counts) {
 pub(super) fn print_losses(console: &Console, counts: &Counts) {
     for line in losses(counts) {
         console.loss(&format!("  {line}"));
+    }
+    for warning in &counts.warnings {
+        console.warn(warning);
     }
 }
 

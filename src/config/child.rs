@@ -75,13 +75,11 @@ pub(super) const PARENT: &str = "_parent_";
 
 fn nested(table: &Section<'_>, placeholders: Option<Vec<&str>>) -> Option<Join> {
     table.unused(BATCH, "join-strategy = nested_loop");
-    match placeholders?.as_slice() {
-        [name] => Some(Join::NestedLoop { placeholder: (*name).to_owned() }),
-        _ => {
-            table.problem("endpoint", "a child table's endpoint needs exactly one {placeholder}");
-            None
-        }
+    if let [name] = placeholders?.as_slice() {
+        return Some(Join::NestedLoop { placeholder: (*name).to_owned() });
     }
+    table.problem("endpoint", "a child table's endpoint needs exactly one {placeholder}");
+    None
 }
 
 fn batch(table: &Section<'_>, placeholders: Option<Vec<&str>>) -> (Option<Join>, Option<Sent>) {

@@ -5,9 +5,12 @@ mod csv;
 mod encode;
 mod files;
 mod ndjson;
+mod part;
+mod staging;
 mod stdout;
 
 pub(crate) use cell::as_texts;
+pub use part::{Finished, Part};
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,19 +21,24 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::storage::Location;
 use crate::storage::location;
 
-/// Takes the rows of one run.
+/// Takes the rows of one run, from several partitions at once.
 ///
-/// The order is `write`..., `prepare`, `publish`. Dropping a sink before `publish` leaves nothing visible in a
-/// directory; what was written to a stream is out.
-pub trait Sink: fmt::Debug + Send {
-    /// Takes one batch; all batches of a run share a schema.
+/// Dropping it before [`Sink::publish`] leaves nothing visible in a directory; what was written to a stream is out.
+pub trait Sink: fmt::Debug + Send + Sync {
+    /// The writer of one part. No part has two.
+    fn part(&self, part: Part) -> Result<Box<dyn Writer>>;
+
+    /// Makes the rows of these parts, and of no other, visible and durable; the files that now hold them.
+    fn publish(self: Box<Self>, parts: Vec<Finished>) -> Result<Vec<PathBuf>>;
+}
+
+/// Takes the rows of one part of a run.
+pub trait Writer: fmt::Debug + Send {
+    /// Takes one batch; all batches of a part share a schema.
     fn write(&mut self, batch: &RecordBatch) -> Result<()>;
 
-    /// Ends writing: every row is durable, or handed to whoever reads our output.
-    fn prepare(&mut self) -> Result<()>;
-
-    /// Makes the rows visible; the files that now hold them.
-    fn publish(self: Box<Self>) -> Result<Vec<PathBuf>>;
+    /// Ends the part: every row is durable, or handed to whoever reads our output.
+    fn finish(self: Box<Self>) -> Result<Finished>;
 }
 
 /// What `--to`, `--format` and `--mode` ask for.
@@ -57,12 +65,13 @@ impl Output {
 
     /// Opens the destination, so that one that cannot take rows is known before anything is asked for.
     ///
-    /// `run` is the id of the plan: it makes the names of new files unique.
-    pub fn open(&self, table: &str, existing: Existing, run: &str) -> Result<Box<dyn Sink>> {
+    /// `run` is the id of the plan: it makes the names of new files unique. `parts` are those that are written side by
+    /// side; they share the memory of writers.
+    pub fn open(&self, table: &str, existing: Existing, run: &str, parts: usize) -> Result<Box<dyn Sink>> {
         Ok(match &self.destination {
             Destination::Null => Box::new(Null),
             Destination::Stdout => Box::new(stdout::Stdout::open()?),
-            Destination::Directory(dir) => Box::new(files::Files::open(dir, table, self.format, existing, run)?),
+            Destination::Directory(dir) => Box::new(files::Files::open(dir, table, self.format, existing, run, parts)?),
         })
     }
 }
@@ -147,16 +156,22 @@ pub enum Existing {
 struct Null;
 
 impl Sink for Null {
+    fn part(&self, _part: Part) -> Result<Box<dyn Writer>> {
+        Ok(Box::new(Self))
+    }
+
+    fn publish(self: Box<Self>, _parts: Vec<Finished>) -> Result<Vec<PathBuf>> {
+        Ok(Vec::new())
+    }
+}
+
+impl Writer for Null {
     fn write(&mut self, _batch: &RecordBatch) -> Result<()> {
         Ok(())
     }
 
-    fn prepare(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn publish(self: Box<Self>) -> Result<Vec<PathBuf>> {
-        Ok(Vec::new())
+    fn finish(self: Box<Self>) -> Result<Finished> {
+        Ok(Finished(None))
     }
 }
 

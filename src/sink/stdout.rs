@@ -3,42 +3,72 @@
 use std::fs::File;
 use std::io::{self, ErrorKind as Io, Write as _};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 
-use super::{Sink, ndjson};
+use super::{Finished, Part, Sink, Writer, ndjson};
 use crate::error::{Error, ErrorKind, Result};
 
-/// One write a batch, so that a reader sees rows as they come.
+/// One descriptor for all parts.
 ///
-/// It writes to the descriptor itself: `std::io::Stdout` reports success where standard output is not open.
+/// It is written to itself: `std::io::Stdout` reports success where standard output is not open.
 #[derive(Debug)]
-pub(super) struct Stdout {
-    out: File,
-    bytes: Vec<u8>,
-}
+pub(super) struct Stdout(Arc<Shared>);
 
 impl Stdout {
     pub(super) fn open() -> Result<Self> {
-        Ok(Self { out: descriptor()?, bytes: Vec::new() })
+        Ok(Self::to(descriptor()?))
+    }
+
+    fn to(out: File) -> Self {
+        Self(Arc::new(Shared(Mutex::new(Some(out)))))
     }
 }
 
 impl Sink for Stdout {
-    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.bytes.clear();
-        ndjson::write(batch, &mut self.bytes)?;
-        self.out.write_all(&self.bytes).map_err(failed)
+    fn part(&self, _part: Part) -> Result<Box<dyn Writer>> {
+        Ok(Box::new(Rows { out: Arc::clone(&self.0), bytes: Vec::new() }))
     }
 
     /// A file behind standard output (`> rows.ndjson`) must survive a power cut as a directory of files does.
-    fn prepare(&mut self) -> Result<()> {
-        let is_file = self.out.metadata().map_err(failed)?.is_file();
-        if is_file { self.out.sync_all().map_err(failed) } else { Ok(()) }
+    fn publish(self: Box<Self>, _parts: Vec<Finished>) -> Result<Vec<PathBuf>> {
+        self.0.with(|out| if out.metadata()?.is_file() { out.sync_all() } else { Ok(()) })?;
+        Ok(Vec::new())
+    }
+}
+
+/// The rows of one part: one write a batch, so that a reader sees rows as they come, and those of a batch together.
+#[derive(Debug)]
+struct Rows {
+    out: Arc<Shared>,
+    bytes: Vec<u8>,
+}
+
+impl Writer for Rows {
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.bytes.clear();
+        ndjson::write(batch, &mut self.bytes)?;
+        self.out.with(|out| out.write_all(&self.bytes))
     }
 
-    fn publish(self: Box<Self>) -> Result<Vec<PathBuf>> {
-        Ok(Vec::new())
+    fn finish(self: Box<Self>) -> Result<Finished> {
+        Ok(Finished(None))
+    }
+}
+
+/// The descriptor, until it fails: after half a row nothing may follow.
+#[derive(Debug)]
+struct Shared(Mutex<Option<File>>);
+
+impl Shared {
+    fn with(&self, work: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lost = || Error::new(ErrorKind::Store, "standard output has failed before and takes no more rows");
+        let mut out = slot.take().ok_or_else(lost)?;
+        work(&mut out).map_err(failed)?;
+        *slot = Some(out);
+        Ok(())
     }
 }
 
@@ -72,4 +102,61 @@ fn failed(error: io::Error) -> Error {
         _ => format!("standard output could not be written: {error}"),
     };
     Error::new(ErrorKind::Store, what).caused_by(error)
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::os::fd::OwnedFd;
+    use std::thread;
+
+    use arrow_array::{Int64Array, RecordBatch};
+
+    use super::*;
+
+    /// More than a pipe holds, so that writing it takes several turns.
+    const ROWS: usize = 20_000;
+
+    fn batch(value: i64) -> RecordBatch {
+        RecordBatch::try_from_iter([("part", Arc::new(Int64Array::from(vec![value; ROWS])) as _)]).unwrap()
+    }
+
+    #[test]
+    fn r30_batches_of_parts_written_at_once_stay_whole() {
+        let (from, to) = io::pipe().unwrap();
+        let sink = Stdout::to(OwnedFd::from(to).into());
+        let reader = thread::spawn(move || BufReader::new(from).lines().map(Result::unwrap).collect::<Vec<_>>());
+        let finished = thread::scope(|scope| {
+            let parts: Vec<_> = (0..4)
+                .map(|value| {
+                    let mut part = sink.part(Part::Number(0)).unwrap();
+                    scope.spawn(move || {
+                        (0..5).for_each(|_| part.write(&batch(value)).unwrap());
+                        part.finish().unwrap()
+                    })
+                })
+                .collect();
+            parts.into_iter().map(|part| part.join().unwrap()).collect()
+        });
+        assert!(Box::new(sink).publish(finished).unwrap().is_empty());
+        let lines = reader.join().unwrap();
+        assert_eq!(lines.len(), 4 * 5 * ROWS);
+        for rows in lines.chunks(ROWS) {
+            assert!(rows.iter().all(|row| row == &rows[0]), "a batch was torn apart");
+        }
+    }
+
+    #[test]
+    fn r02_after_a_failed_write_no_part_writes_any_more() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let sink = Stdout::to(file.reopen().unwrap());
+        let (mut one, mut other) = (sink.part(Part::Number(0)).unwrap(), sink.part(Part::Number(1)).unwrap());
+        one.write(&batch(1)).unwrap();
+        let before = file.as_file().metadata().unwrap().len();
+        assert!(sink.0.with(|_| Err(Io::StorageFull.into())).is_err());
+        assert_eq!(other.write(&batch(2)).unwrap_err().kind(), ErrorKind::Store);
+        assert_eq!(Box::new(sink).publish(Vec::new()).unwrap_err().kind(), ErrorKind::Store);
+        assert_eq!(file.as_file().metadata().unwrap().len(), before);
+    }
 }
