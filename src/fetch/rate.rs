@@ -95,4 +95,62 @@ mod tests {
         limiter.permit().await;
         assert!(start.elapsed() >= Duration::from_millis(100) && start.elapsed() < Duration::from_millis(110));
     }
+
+    /// When `count` permits were handed out that `askers` of each limiter ask for as fast as they can.
+    async fn schedule(limiters: Vec<RateLimiter>, askers: usize, count: usize) -> Vec<Duration> {
+        let start = Instant::now();
+        let each = count / (limiters.len() * askers);
+        let mut tasks = Vec::new();
+        for limiter in limiters.into_iter().map(Arc::new) {
+            tasks.extend((0..askers).map(|_| {
+                let limiter = limiter.clone();
+                tokio::spawn(async move {
+                    let mut times = Vec::new();
+                    for _ in 0..each {
+                        limiter.permit().await;
+                        times.push(start.elapsed());
+                    }
+                    times
+                })
+            }));
+        }
+        let mut times = Vec::new();
+        for task in tasks {
+            times.append(&mut task.await.unwrap());
+        }
+        assert_eq!(times.len(), count);
+        times.sort();
+        times
+    }
+
+    /// In no second more than the rate arrive, though each request may take up to 20 ms longer than another, and at
+    /// least 95 % of the rate is used.
+    fn assert_keeps_to(times: &[Duration], rate: usize) {
+        // More than `rate` in a second would have a first and a last of them that are at least so many apart.
+        for pair in times.windows(rate + 1) {
+            let apart = pair[rate].saturating_sub(pair[0] + Duration::from_millis(20));
+            assert!(apart >= Duration::from_secs(1), "{:?} and {:?} at {rate} a second", pair[0], pair[rate]);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+        let (count, rate) = (times.len() as f64, rate as f64);
+        let took = times[times.len() - 1].as_secs_f64();
+        assert!(took <= count / rate / 0.95, "{count} permits took {took} s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn r21_in_no_second_more_than_the_rate_arrive_and_the_rate_is_used() {
+        for rate in [1, 10, 50, 200, 333] {
+            let limiter = RateLimiter::new(Rate { per_second: f64::from(rate) });
+            assert_keeps_to(&schedule(vec![limiter], 8, 1_000).await, rate.try_into().unwrap());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn r21_parts_that_start_together_add_up_to_the_rate() {
+        for (rate, of) in [(200, 2), (200, 8), (10, 8), (3, 8), (50, 20)] {
+            let part = |number| RateLimiter::of(Rate { per_second: f64::from(rate) }, Share { number, of });
+            let times = schedule((0..of).map(part).collect(), 2, 2_000).await;
+            assert_keeps_to(&times, rate.try_into().unwrap());
+        }
+    }
 }
