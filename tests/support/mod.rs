@@ -1,6 +1,7 @@
 //! What the tests stand on.
 
 pub(crate) mod api;
+pub(crate) mod clocked;
 pub(crate) mod hdfs;
 pub(crate) mod http;
 pub(crate) mod place;
