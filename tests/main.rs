@@ -17,6 +17,8 @@ mod output;
 mod partitions;
 mod pushdown;
 mod real;
+mod real_filters;
+mod real_partitions;
 mod stores;
 mod support;
 mod tidy;

@@ -6,6 +6,7 @@ pub(crate) mod hdfs;
 pub(crate) mod http;
 pub(crate) mod place;
 pub(crate) mod process;
+pub(crate) mod proxy;
 pub(crate) mod run;
 pub(crate) mod servers;
 pub(crate) mod stores;
