@@ -241,11 +241,6 @@ fn r21_in_no_second_more_than_the_rate_arrive_from_eight_partitions() {
     place.read("items").args(["--to", "null:", "--parallel", "8"]).output().expect(0);
     let (arrivals, worst) = (api.arrivals(), hiccups.worst());
     assert_eq!(arrivals.len(), 1_000);
-    eprintln!(
-        "DEBUG {:?} worst {worst:?} max {:?}",
-        arrivals[999] - arrivals[0],
-        arrivals.windows(201).map(|w| w[200] - w[0]).min()
-    );
     // A request that the machine held back comes later than it was sent, the one after it need not.
     let least = Duration::from_secs(1).saturating_sub(worst);
     for pair in arrivals.windows(RATE + 1) {
