@@ -18,6 +18,8 @@ mod output;
 mod partitions;
 mod pushdown;
 mod real;
+mod real_filters;
+mod real_partitions;
 mod stores;
 mod support;
 mod tidy;

@@ -113,7 +113,8 @@ impl Client {
     /// The same client with a part of the rate limit to itself: the other parts are used in other processes (R21).
     #[must_use]
     pub fn with_share(self, share: Option<Share>) -> Self {
-        let of = share.zip(self.shared.http.rate_limit).map(|(share, rate)| Arc::new(RateLimiter::of(rate, share)));
+        let parts = share.zip(self.shared.http.rate_limit);
+        let of = parts.map(|(share, rate)| Arc::new(RateLimiter::of(rate, share, SystemTime::now())));
         Self { limiter: of.or(self.limiter), ..self }
     }
 
