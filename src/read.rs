@@ -376,16 +376,27 @@ impl Reader {
         match arrived {
             Arrived::Whole(response) => {
                 self.send_next(&response, sent);
+                // What was just started waits on this thread: it leaves before the thread is busy with rows.
+                tokio::task::yield_now().await;
                 self.whole(*response).map(Some)
             }
             Arrived::Large(large) => self.large(large, events).await,
         }
     }
 
-    /// Sends the request that a page seems to lead to, before its rows are built.
+    /// Sends the requests that a page seems to lead to, before its rows are built: the page has arrived, so one more
+    /// may be on its way.
     fn send_next(&self, response: &Response, sent: &mut Sent) {
         let Bodies::Whole(decoder) = &self.bodies else { return };
-        if !sent.is_empty() || self.partition.limit.is_some() {
+        if self.partition.limit.is_some() {
+            return;
+        }
+        while sent.len() < self.ahead.max(1)
+            && let Some(request) = self.walk.ahead(sent.len() as u64 + 1)
+        {
+            sent.push_back(self.send(request));
+        }
+        if !sent.is_empty() {
             return;
         }
         let envelope = match self.table.pagination.style {

@@ -797,6 +797,24 @@ fn object(members: &[(String, String)]) -> String {
     format!("{{{}}}", members.join(","))
 }
 
+#[test]
+fn a_glance_finds_the_next_page_wherever_it_stands() {
+    let spec = DecodeSpec { next: Some(ptr("/next")), ..spec("/items") };
+    let decoder = Decoder::new(spec, Some(ids()), None).unwrap();
+    let records = vec![json!({ "id": 1, "text": "x]\"}" }); 20];
+    for body in [
+        json!({ "items": records, "next": "n" }),
+        json!({ "next": "n", "items": records }),
+        json!({ "items": [], "next": "n", "links": [1] }),
+        json!({ "items": records, "next": "n", "links": [1], "and": { "next": "m" } }),
+        json!({ "items": records, "links": [{ "next": "m" }], "next": "n" }),
+    ] {
+        assert_eq!(decoder.glance(body.to_string().as_bytes()).next, Scalar::Text("n".into()), "{body}");
+    }
+    let last = json!({ "items": records, "next": null, "links": [{ "next": "m" }] }).to_string();
+    assert_ne!(decoder.glance(last.as_bytes()).next, Scalar::Text("m".into()));
+}
+
 proptest! {
     #[test]
     fn r24_of_repeated_keys_the_last_counts_at_every_depth(

@@ -15,6 +15,7 @@ mod retry;
 mod tests;
 mod token;
 mod transport;
+mod unpack;
 
 use std::collections::HashSet;
 use std::fmt;
