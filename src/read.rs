@@ -87,7 +87,7 @@ impl Receipt {
 pub struct Read {
     events: mpsc::Receiver<Result<Event>>,
     meter: Arc<Meter>,
-    columns: Arc<OnceLock<Vec<Column>>>,
+    head: Arc<Head>,
     _task: Running<()>,
 }
 
@@ -102,7 +102,7 @@ impl Read {
         let meter = Arc::new(Meter::default());
         let client = client.for_read(&table.headers, Arc::clone(&meter)).with_share(partition.share);
         let reader = Reader::new(client, config, table, partition, Arc::clone(&meter))?;
-        let columns = Arc::clone(&reader.columns);
+        let head = Arc::clone(&reader.head);
         let (events, receiver) = mpsc::channel(reader.ahead);
         let task = tokio::spawn(async move {
             let outcome = reader.run(&events).await;
@@ -114,7 +114,7 @@ impl Read {
             // A consumer that is gone needs no event.
             let _ = events.send(event).await;
         });
-        Ok(Self { events: receiver, meter, columns, _task: Running(task) })
+        Ok(Self { events: receiver, meter, head, _task: Running(task) })
     }
 
     /// The next event; `None` after the receipt, and where a limit was reached.
@@ -127,13 +127,25 @@ impl Read {
 
     /// The columns of the batches, once the first of them has come.
     pub(crate) fn columns(&self) -> Option<&[Column]> {
-        self.columns.get().map(Vec::as_slice)
+        self.head.columns.get().map(Vec::as_slice)
+    }
+
+    /// The records there are, as the first page declared them.
+    pub(crate) fn total(&self) -> Option<u64> {
+        self.head.total.get().copied()
     }
 
     /// Live figures for a progress display.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
+}
+
+/// What the first rows and pages of a read showed.
+#[derive(Debug, Default)]
+struct Head {
+    columns: OnceLock<Vec<Column>>,
+    total: OnceLock<u64>,
 }
 
 /// A task that ends when nobody waits for it any more.
@@ -164,7 +176,7 @@ struct Reader {
     counts: Counts,
     meter: Arc<Meter>,
     trim: Trim,
-    columns: Arc<OnceLock<Vec<Column>>>,
+    head: Arc<Head>,
 }
 
 /// How bodies are read.
@@ -232,7 +244,7 @@ impl Reader {
             partition: partition.clone(),
             meter,
             trim,
-            columns: Arc::default(),
+            head: Arc::default(),
         })
     }
 
@@ -444,6 +456,11 @@ impl Reader {
         Meter::add(&self.meter.pages, 1);
         self.counts.merge(page.counts);
         self.token = page.envelope.token.clone();
+        if let Scalar::Number(total) | Scalar::Text(total) = &page.envelope.total
+            && let Ok(total) = total.parse()
+        {
+            let _ = self.head.total.set(total);
+        }
         let answer = Answer {
             url: &response.url,
             headers: &response.headers,
@@ -467,8 +484,8 @@ impl Reader {
         events: &mpsc::Sender<Result<Event>>,
     ) -> Result<bool> {
         for batch in batches {
-            if self.columns.get().is_none() {
-                let _ = self.columns.set(self.bodies.columns());
+            if self.head.columns.get().is_none() {
+                let _ = self.head.columns.set(self.bodies.columns());
             }
             let mut batch = self.trim.apply(batch?)?;
             if let Some(limit) = self.partition.limit {
