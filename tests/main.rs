@@ -15,6 +15,8 @@ mod large;
 mod openapi;
 mod output;
 mod real;
+#[cfg(feature = "sql")]
+mod sql;
 mod stores;
 mod support;
 mod tidy;

@@ -8,6 +8,8 @@ mod console;
 mod demo;
 mod describe;
 mod log;
+#[cfg(feature = "sql")]
+mod plain;
 mod preview;
 mod problems;
 mod progress;
@@ -15,6 +17,8 @@ mod read;
 mod report;
 mod schema;
 mod signals;
+#[cfg(feature = "sql")]
+mod sql;
 mod table_text;
 mod tables;
 
@@ -91,7 +95,13 @@ async fn look(command: Command, console: &mut Console) -> Result<()> {
         Command::Read(_) => Err(Error::new(ErrorKind::Bug, "read has its own way")),
         Command::Explain(_) => later("explain"),
         Command::Stream(_) => later("stream"),
-        Command::Sql(_) => later("sql"),
+        #[cfg(feature = "sql")]
+        Command::Sql(args) => sql::run(args, console).await,
+        #[cfg(not(feature = "sql"))]
+        Command::Sql(_) => {
+            let what = "this restmark was built without SQL: cargo install --path . --features sql";
+            Err(Error::new(ErrorKind::Config, what))
+        }
         Command::Verify(_) => later("verify"),
     }
 }

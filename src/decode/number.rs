@@ -38,7 +38,8 @@ mod tests {
         assert_eq!(at(r#"{"a":[{"n":9007199254740993.0}]}"#, "/a/0/n").unwrap(), "9007199254740993.0");
         assert_eq!(at("\u{feff}17", "").unwrap(), "17");
         assert_eq!(at(r#"{"n":"12.50","m":1}"#, "/n").unwrap(), "12.50");
-        for body in [r#"{"n":null}"#, "{}", "[]", r#"{"n":"many"}"#, r#"{"n":true}"#, r#"{"n":{"n":1}}"#, r#"{"n":""}"#] {
+        for body in [r#"{"n":null}"#, "{}", "[]", r#"{"n":"many"}"#, r#"{"n":true}"#, r#"{"n":{"n":1}}"#, r#"{"n":""}"#]
+        {
             let error = at(body, "/n").unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Decode);
             assert!(error.to_string().contains("response-path /n"), "{error}");

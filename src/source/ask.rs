@@ -16,12 +16,7 @@ impl Source {
     ///
     /// # Errors
     /// Kind `Decode`, naming the pointer, where no number stands there; and as any request.
-    pub async fn ask(
-        &self,
-        table: &TableConfig,
-        aggregation: &Aggregation,
-        meter: &Arc<Meter>,
-    ) -> Result<String> {
+    pub async fn ask(&self, table: &TableConfig, aggregation: &Aggregation, meter: &Arc<Meter>) -> Result<String> {
         let request = request(aggregation);
         let in_context = |error: Error| {
             let error = error

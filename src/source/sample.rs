@@ -6,6 +6,7 @@ use chrono::Utc;
 use super::{Source, unique_id, with_columns};
 use crate::column::Column;
 use crate::config::{SchemaMode, TableConfig};
+use crate::counts::Counts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Predicate;
 use crate::plan::{Plan, Scan};
@@ -23,6 +24,7 @@ pub(super) struct Sample {
     pub(super) columns: Option<Vec<Column>>,
     schema: SchemaRef,
     total: Option<u64>,
+    counts: Counts,
 }
 
 /// A table whose columns are known.
@@ -34,6 +36,8 @@ pub struct Shape {
     pub schema: SchemaRef,
     /// The records it was said to have when its first rows were asked for.
     pub total: Option<u64>,
+    /// What was sent and received to find out.
+    pub counts: Counts,
 }
 
 impl Source {
@@ -44,7 +48,7 @@ impl Source {
     pub async fn shape(&self, name: &str) -> Result<Shape> {
         let table = self.resolved(self.table(name)?.config).await?.into_owned();
         if let Some(schema) = schema::for_table(&table) {
-            return Ok(Shape { table, schema: schema.arrow(), total: None });
+            return Ok(Shape { table, schema: schema.arrow(), total: None, counts: Counts::default() });
         }
         let Some(sample) = self.sampled(&table, None, Utc::now()).await? else {
             let what = "no rows came that would show its columns; declare them (columns)";
@@ -55,7 +59,7 @@ impl Source {
             None => table,
         };
         let schema = schema::for_table(&table).map_or(sample.schema, |schema| schema.arrow());
-        Ok(Shape { table, schema, total: sample.total })
+        Ok(Shape { table, schema, total: sample.total, counts: sample.counts })
     }
 
     /// What the first rows show, in whichever partition they are; `None` where none were found.
@@ -68,14 +72,20 @@ impl Source {
         let scan = Scan { filter, ..Scan::of(&table.name).sample(table.pagination.max_page_size) };
         let plan = Plan::freeze(scan, &self.config, table, None, unique_id(now), now)?;
         let travels = table.schema.mode == SchemaMode::Infer && table.array().is_none();
+        let mut counts = Counts::default();
         for partition in plan.partitions().iter().take(SAMPLED_MAX) {
             let mut read = self.read(partition)?;
-            if let Some(Event::Batch(batch)) = read.try_next().await? {
+            let first = read.try_next().await?;
+            // The rows are asked for again, and counted then.
+            let Counts { requests, retries, pages, bytes, .. } = read.meter().counts();
+            counts.merge(Counts { requests, retries, pages, bytes, ..Counts::default() });
+            if let Some(Event::Batch(batch)) = first {
                 return Ok(Some(Sample {
                     columns: read.columns().filter(|_| travels).map(<[Column]>::to_vec),
                     schema: batch.schema(),
                     // A slice does not speak for the table.
                     total: read.total().filter(|_| travels && !table.is_sliced()),
+                    counts,
                 }));
             }
         }

@@ -69,14 +69,13 @@ impl Answer {
 /// A number as a value of the type that the query computes with.
 fn number(text: &str, endpoint: &Aggregation, data_type: &DataType) -> Result<ScalarValue> {
     let path = &endpoint.response;
-    let refuse = || Error::new(ErrorKind::Decode, format!("response-path {path} holds {text}, which is no {data_type}"));
+    let refuse =
+        || Error::new(ErrorKind::Decode, format!("response-path {path} holds {text}, which is no {data_type}"));
     let number = Number::parse(text).ok_or_else(refuse)?;
     let value = match data_type {
         DataType::Int64 => number.whole().and_then(|text| text.parse().ok()).map(|n| ScalarValue::Int64(Some(n))),
         DataType::UInt64 => number.whole().and_then(|text| text.parse().ok()).map(|n| ScalarValue::UInt64(Some(n))),
-        DataType::Float64 => {
-            text.parse().ok().filter(|n: &f64| n.is_finite()).map(|n| ScalarValue::Float64(Some(n)))
-        }
+        DataType::Float64 => text.parse().ok().filter(|n: &f64| n.is_finite()).map(|n| ScalarValue::Float64(Some(n))),
         DataType::Decimal128(precision, scale) => {
             let (units, exact) = number.units(*scale);
             // An average has as many digits as somebody wants.
@@ -199,7 +198,10 @@ mod tests {
     fn r24_an_answer_is_of_the_type_the_query_computes_with_or_an_error() {
         let (int, decimal) = (DataType::Int64, DataType::Decimal128(10, 2));
         assert_eq!(read("3.0", Function::Count, &int), Some(ScalarValue::Int64(Some(3))));
-        assert_eq!(read("9007199254740993", Function::Sum, &int), Some(ScalarValue::Int64(Some(9_007_199_254_740_993))));
+        assert_eq!(
+            read("9007199254740993", Function::Sum, &int),
+            Some(ScalarValue::Int64(Some(9_007_199_254_740_993)))
+        );
         assert_eq!(read("3.5", Function::Sum, &int), None);
         assert_eq!(read("9223372036854775808", Function::Sum, &int), None);
         assert_eq!(read("0.1", Function::Avg, &DataType::Float64), Some(ScalarValue::Float64(Some(0.1))));

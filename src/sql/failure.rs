@@ -46,7 +46,10 @@ mod tests {
             DataFusionError::Collection(vec![DataFusionError::Shared(Arc::new(ours().context("x")))]),
         ] {
             let error = into_error(wrapped);
-            assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Incomplete, "a page came twice (page: 3)"));
+            assert_eq!(
+                (error.kind(), error.to_string().as_str()),
+                (ErrorKind::Incomplete, "a page came twice (page: 3)")
+            );
         }
         assert_eq!(into_error(DataFusionError::Plan("no column x".into())).kind().exit_code(), 2);
     }

@@ -138,3 +138,95 @@ fn instant(value: &ScalarValue) -> Option<Instant> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::datatypes::{Field, TimeUnit};
+    use datafusion::prelude::{cast, col, in_list, lit};
+
+    use super::*;
+
+    fn said(expr: &Expr) -> Option<String> {
+        let at = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        let fields = [("a", DataType::Int64), ("t", DataType::Utf8), ("at", at), ("day", DataType::Date32)];
+        let schema = Schema::new(fields.map(|(name, of)| Field::new(name, of, true)).to_vec());
+        predicate(expr, &schema).map(|predicate| predicate.to_string())
+    }
+
+    fn literal_of(value: ScalarValue) -> Option<String> {
+        literal(&value).map(|literal| literal.to_string())
+    }
+
+    #[test]
+    fn comparisons_ranges_and_lists_are_said_and_nothing_else() {
+        for (expr, want) in [
+            (col("a").eq(lit(1_i64)), "a = 1"),
+            (lit(1_i64).lt(col("a")), "a > 1"),
+            (col("a").not_eq(lit(1_i64)), "a <> 1"),
+            (col("a").between(lit(1_i64), lit(2_i64)), "a >= 1 AND a <= 2"),
+            (col("a").gt(lit(1_i64)).and(col("t").lt_eq(lit("x'y"))), "a > 1 AND t <= 'x''y'"),
+            (in_list(col("a"), vec![lit(1_i64), lit(2_i64)], false), "a = 1 OR a = 2"),
+            (col("a").eq(lit(1_i64)).or(col("a").eq(lit(2_i64))), "a = 1 OR a = 2"),
+            (col("b"), "b = true"),
+            (!col("b"), "b = false"),
+        ] {
+            assert_eq!(said(&expr).as_deref(), Some(want), "{expr}");
+        }
+        for expr in [
+            in_list(col("a"), vec![lit(1_i64)], true),
+            col("a").not_between(lit(1_i64), lit(2_i64)),
+            col("a").eq(lit(1_i64)).or(col("t").eq(lit("x"))),
+            col("a").eq(lit(1_i64)).and(col("a").eq(col("b"))),
+            col("a").eq(col("b")),
+            col("a").eq(lit(ScalarValue::Int64(None))),
+            (col("a") + lit(1_i64)).eq(lit(2_i64)),
+            cast(col("t"), DataType::Int64).eq(lit(1_i64)),
+            col("a").is_null(),
+        ] {
+            assert_eq!(said(&expr), None, "{expr}");
+        }
+    }
+
+    #[test]
+    fn an_instant_stays_one_through_a_cast_that_keeps_it_whole() {
+        let noon = ScalarValue::TimestampNanosecond(Some(43_200_000_000_001), None);
+        let at = |unit| cast(col("at"), DataType::Timestamp(unit, None)).gt(lit(noon.clone()));
+        assert_eq!(said(&at(TimeUnit::Nanosecond)).unwrap(), "at > TIMESTAMP '1970-01-01T12:00:00.000000001Z'");
+        assert_eq!(said(&at(TimeUnit::Second)), None, "this would cut the column");
+        let day = cast(col("day"), DataType::Timestamp(TimeUnit::Nanosecond, None)).gt(lit(noon.clone()));
+        assert!(said(&day).unwrap().starts_with("day > TIMESTAMP"));
+        assert_eq!(said(&cast(col("t"), DataType::Timestamp(TimeUnit::Nanosecond, None)).gt(lit(noon))), None);
+    }
+
+    #[test]
+    fn r24_every_value_keeps_its_digits() {
+        let zone: Option<Arc<str>> = Some("+02:00".into());
+        for (value, want) in [
+            (ScalarValue::Int64(Some(i64::MIN)), "-9223372036854775808"),
+            (ScalarValue::UInt64(Some(u64::MAX)), "18446744073709551615"),
+            (ScalarValue::Float64(Some(0.1)), "0.1"),
+            (ScalarValue::Decimal128(Some(-120), 10, 2), "-1.20"),
+            (ScalarValue::Boolean(Some(true)), "true"),
+            (ScalarValue::Utf8View(Some("x".into())), "'x'"),
+            (ScalarValue::Dictionary(Box::new(DataType::Int8), Box::new(ScalarValue::from("x"))), "'x'"),
+            (ScalarValue::Date32(Some(-1)), "TIMESTAMP '1969-12-31T00:00:00Z'"),
+            (ScalarValue::TimestampSecond(Some(1), zone.clone()), "TIMESTAMP '1970-01-01T00:00:01Z'"),
+            (ScalarValue::TimestampMillisecond(Some(-1), None), "TIMESTAMP '1969-12-31T23:59:59.999Z'"),
+            (ScalarValue::TimestampMicrosecond(Some(1), zone), "TIMESTAMP '1970-01-01T00:00:00.000001Z'"),
+        ] {
+            assert_eq!(literal_of(value).as_deref(), Some(want));
+        }
+        for none in [
+            ScalarValue::Null,
+            ScalarValue::Utf8(None),
+            ScalarValue::Float64(Some(f64::NAN)),
+            ScalarValue::Float64(Some(f64::INFINITY)),
+            ScalarValue::Binary(Some(vec![1])),
+            ScalarValue::IntervalYearMonth(Some(1)),
+        ] {
+            assert_eq!(literal_of(none), None);
+        }
+    }
+}

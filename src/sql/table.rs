@@ -57,7 +57,7 @@ impl RestTable {
 
     /// The loss report of all its queries so far (R25).
     pub fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
+        let mut counts = self.shape.counts.clone();
         for meter in self.meters.lock().iter().flat_map(|held| held.iter()) {
             counts.merge(meter.counts());
         }
@@ -134,10 +134,11 @@ impl TableProvider for RestTable {
         let pushed = Pushdown::of(predicate.as_ref(), table);
         // A filter that DataFusion does not apply again, because alone it is answered exactly, but not beside others.
         let dropped = pushed.residual.iter().flat_map(Predicate::conjuncts);
-        let mask = Predicate::all(dropped.filter(|part| self.pushdown(vec![part.clone()]).residual.is_none()).collect());
+        let mask =
+            Predicate::all(dropped.filter(|part| self.pushdown(vec![part.clone()]).residual.is_none()).collect());
 
-        let names: Option<Vec<String>> = projection
-            .map(|places| places.iter().map(|at| self.shape.schema.field(*at).name().clone()).collect());
+        let names: Option<Vec<String>> =
+            projection.map(|places| places.iter().map(|at| self.shape.schema.field(*at).name().clone()).collect());
         let wanted = names.as_ref().map(Vec::len);
         let select = names.map(|mut names| {
             let hidden = mask.iter().flat_map(Predicate::columns).filter(|column| !names.iter().any(|n| n == column));
@@ -147,7 +148,8 @@ impl TableProvider for RestTable {
         });
         let schema = match &select {
             Some(names) => {
-                let places = names.iter().map(|name| self.shape.schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
+                let places =
+                    names.iter().map(|name| self.shape.schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
                 Arc::new(self.shape.schema.project(&places)?)
             }
             None => Arc::clone(&self.shape.schema),
