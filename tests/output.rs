@@ -233,6 +233,12 @@ fn r11_what_is_not_built_yet_says_so() {
     place.read("all").args(["--parallel", "2"]).output().expect(2).says("not supported yet");
 }
 
+#[cfg(not(feature = "sql"))]
+#[test]
+fn sql_that_was_not_built_says_how_to_get_it() {
+    Place::new("", &config()).run(&["sql", "CONFIG", "SELECT 1"]).output().expect(2).says("--features sql");
+}
+
 #[test]
 fn r01_the_demo_shows_what_it_says() {
     let said = Place::new("", &config()).run(&["demo"]).output().expect(0).stdout;

@@ -8,7 +8,7 @@ use datafusion::physical_plan::collect;
 use datafusion::prelude::{Expr, SessionConfig, SessionContext, col, lit};
 use futures::StreamExt as _;
 use restmark::sql::{PlanTable, RestSchema, RestTable, into_error, session};
-use restmark::{ErrorKind, Source};
+use restmark::{ErrorKind, RecordBatch, Source};
 use serde_json::{Value, json};
 
 use crate::support::{Api, Mark, Place, Reply, Route, get};
@@ -181,7 +181,7 @@ async fn a_filter_that_is_exact_alone_and_not_sent_beside_another_is_applied_by_
             let plan = table.scan(&context.state(), Some(&vec![0]), &filters, None).await.unwrap();
             let rows = collect(plan, context.task_ctx()).await.unwrap();
             assert!(rows.iter().all(|batch| batch.num_columns() == 1));
-            rows.iter().map(|batch| batch.num_rows()).sum::<usize>()
+            rows.iter().map(RecordBatch::num_rows).sum::<usize>()
         }
     };
     assert_eq!(scan(vec![push.clone()]).await, 3);

@@ -67,7 +67,7 @@ pub(super) async fn run(args: SqlArgs, console: &mut Console) -> Result<()> {
         while let Some(batch) = rows.next().await {
             let batch = renamed(&batch.map_err(into_error)?, &schema)?;
             // Whoever takes our output may stall; that stops nothing else.
-            out = blocking(move || out.take(batch)).await?;
+            out = blocking(move || out.take(&batch)).await?;
         }
         out.end(console).await
     };
@@ -88,16 +88,16 @@ impl Out {
         Console::print_bytes(&bytes)
     }
 
-    fn take(mut self, batch: RecordBatch) -> Result<Self> {
+    fn take(mut self, batch: &RecordBatch) -> Result<Self> {
         match &mut self {
-            Self::Table(batches) => batches.push(plain(&batch)?),
+            Self::Table(batches) => batches.push(plain(batch)?),
             Self::Lines(format) => {
                 let mut bytes = Vec::new();
-                text_rows(*format, &plain(&batch)?, &mut bytes)?;
+                text_rows(*format, &plain(batch)?, &mut bytes)?;
                 Console::print_bytes(&bytes)?;
             }
-            Self::File(file, Format::Parquet) => file.write(&batch)?,
-            Self::File(file, _) => file.write(&plain(&batch)?)?,
+            Self::File(file, Format::Parquet) => file.write(batch)?,
+            Self::File(file, _) => file.write(&plain(batch)?)?,
         }
         Ok(self)
     }

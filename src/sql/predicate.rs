@@ -155,8 +155,8 @@ mod tests {
         predicate(expr, &schema).map(|predicate| predicate.to_string())
     }
 
-    fn literal_of(value: ScalarValue) -> Option<String> {
-        literal(&value).map(|literal| literal.to_string())
+    fn literal_of(value: &ScalarValue) -> Option<String> {
+        literal(value).map(|literal| literal.to_string())
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
             (ScalarValue::TimestampMillisecond(Some(-1), None), "TIMESTAMP '1969-12-31T23:59:59.999Z'"),
             (ScalarValue::TimestampMicrosecond(Some(1), zone), "TIMESTAMP '1970-01-01T00:00:00.000001Z'"),
         ] {
-            assert_eq!(literal_of(value).as_deref(), Some(want));
+            assert_eq!(literal_of(&value).as_deref(), Some(want));
         }
         for none in [
             ScalarValue::Null,
@@ -226,7 +226,7 @@ mod tests {
             ScalarValue::Binary(Some(vec![1])),
             ScalarValue::IntervalYearMonth(Some(1)),
         ] {
-            assert_eq!(literal_of(none), None);
+            assert_eq!(literal_of(&none), None);
         }
     }
 }

@@ -207,13 +207,12 @@ impl ExecutionPlan for RestExec {
             let (rows, turns) = (Arc::clone(&rows), Arc::clone(&turns));
             let (requests, emitted) = (requests.clone(), emitted.clone());
             async move {
-                let mut reading = match reading {
-                    Some(reading) => reading,
-                    None => {
-                        let turn = turns.acquire_owned().await;
-                        let turn = turn.map_err(|_| Error::new(ErrorKind::Bug, "no more partitions are read"))?;
-                        Reading { read: rows.begin(partition)?, requests, rows: emitted, _turn: turn }
-                    }
+                let mut reading = if let Some(reading) = reading {
+                    reading
+                } else {
+                    let turn = turns.acquire_owned().await;
+                    let turn = turn.map_err(|_| Error::new(ErrorKind::Bug, "no more partitions are read"))?;
+                    Reading { read: rows.begin(partition)?, requests, rows: emitted, _turn: turn }
                 };
                 Ok::<_, Error>(reading.next(&rows).await?.map(|batch| (batch, Some(reading))))
             }
