@@ -158,6 +158,14 @@ impl Error {
         self.0.status
     }
 
+    /// The same error without its cause, for whoever holds it only by reference.
+    #[must_use]
+    pub fn copied(&self) -> Self {
+        let Inner { kind, message, context, problems, status, .. } = &*self.0;
+        let (message, context, problems) = (message.clone(), context.clone(), problems.clone());
+        Self(Box::new(Inner { kind: *kind, message, context, problems, status: *status, source: None }))
+    }
+
     /// Whose fault it is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

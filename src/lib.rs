@@ -43,6 +43,8 @@ pub mod schema;
 pub mod secret;
 pub mod sink;
 pub mod source;
+#[cfg(feature = "sql")]
+pub mod sql;
 pub mod storage;
 mod text;
 

@@ -106,12 +106,9 @@ impl Receipt {
 pub struct Read {
     events: mpsc::Receiver<Result<Event>>,
     meter: Arc<Meter>,
-    columns: Columns,
+    head: Arc<Head>,
     _task: Running<()>,
 }
-
-/// The columns of the batches, once the first of them has come.
-type Columns = Arc<OnceLock<Vec<Column>>>;
 
 /// Where events go.
 type Sender = mpsc::Sender<Result<Event>>;
@@ -126,7 +123,7 @@ impl Read {
     ) -> Result<Self> {
         let meter = Arc::new(Meter::default());
         let reading = Reading::new(client, config, table, partition, &meter)?;
-        let columns = Arc::clone(reading.columns());
+        let head = Arc::clone(reading.head());
         let (events, receiver) = mpsc::channel(reading.ahead());
         let task = tokio::spawn(async move {
             let outcome = reading.run(&events).await;
@@ -138,7 +135,7 @@ impl Read {
             // A consumer that is gone needs no event.
             let _ = events.send(event).await;
         });
-        Ok(Self { events: receiver, meter, columns, _task: Running(task) })
+        Ok(Self { events: receiver, meter, head, _task: Running(task) })
     }
 
     /// The next event; `None` after the receipt, and where a limit was reached.
@@ -151,13 +148,25 @@ impl Read {
 
     /// The columns of the batches, once the first of them has come.
     pub(crate) fn columns(&self) -> Option<&[Column]> {
-        self.columns.get().map(Vec::as_slice)
+        self.head.columns.get().map(Vec::as_slice)
+    }
+
+    /// The records there are, as the first page declared them.
+    pub(crate) fn total(&self) -> Option<u64> {
+        self.head.total.get().copied()
     }
 
     /// Live figures for a progress display.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
+}
+
+/// What the first rows and pages of a read showed.
+#[derive(Debug, Default)]
+struct Head {
+    columns: OnceLock<Vec<Column>>,
+    total: OnceLock<u64>,
 }
 
 /// A task that ends when nobody waits for it any more.
@@ -193,10 +202,10 @@ impl Reading {
         Ok(Self::Walk(Box::new(Reader::new(client, config, table, partition, Arc::clone(meter))?)))
     }
 
-    fn columns(&self) -> &Columns {
+    fn head(&self) -> &Arc<Head> {
         match self {
-            Self::Walk(reader) => &reader.columns,
-            Self::Children(children) => children.columns(),
+            Self::Walk(reader) => &reader.head,
+            Self::Children(children) => children.head(),
         }
     }
 
@@ -243,7 +252,7 @@ struct Reader {
     may_be_missing: bool,
     /// Whether no other walk is under way beside this one; `None` where there never is.
     alone: Option<Arc<AtomicBool>>,
-    columns: Columns,
+    head: Arc<Head>,
 }
 
 /// How bodies are read.
@@ -315,7 +324,7 @@ impl Reader {
             may_be_missing: false,
             alone: None,
             content: None,
-            columns: Arc::default(),
+            head: Arc::default(),
         })
     }
 
@@ -539,6 +548,11 @@ impl Reader {
         Meter::add(&self.meter.pages, 1);
         self.counts.merge(page.counts);
         self.token = page.envelope.token.clone();
+        if let Scalar::Number(total) | Scalar::Text(total) = &page.envelope.total
+            && let Ok(total) = total.parse()
+        {
+            let _ = self.head.total.set(total);
+        }
         let answer = Answer {
             url: &response.url,
             headers: &response.headers,
@@ -561,10 +575,10 @@ impl Reader {
     /// Hands rows to the consumer; `false` when it is gone or has enough.
     async fn hand_on(&mut self, batches: impl Iterator<Item = Result<RecordBatch>>, events: &Sender) -> Result<bool> {
         for batch in batches {
-            if self.columns.get().is_none() {
+            if self.head.columns.get().is_none() {
                 let mut columns = self.bodies.columns();
                 columns.retain(|column| self.lineage.as_ref().is_none_or(|lineage| lineage.name() != column.name));
-                let _ = self.columns.set(columns);
+                let _ = self.head.columns.set(columns);
             }
             let mut batch = self.trim.apply(batch?)?;
             if let Some(lineage) = &self.lineage {

@@ -396,7 +396,7 @@ pub async fn first_batch(source: &Source, table: &str, rows: u64) -> Result<Opti
 }
 
 /// Runs what may block (a slow disk, a reader of our output that stalls) where it stops nothing else.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(Error::new(ErrorKind::Bug, format!("writing was cut short: {error}"))))

@@ -1,5 +1,8 @@
 //! The composition root: a configuration becomes tables, a client and stores. No rule lives here.
 
+mod ask;
+mod sample;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,17 +19,15 @@ use crate::config::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::Client;
-use crate::filter::Predicate;
 use crate::openapi::{self, Ask, Spec};
-use crate::plan::{Base, Partition, Plan, Request, Scan, fingerprint, with_parents};
+use crate::plan::{Base, Partition, Plan, Scan, fingerprint, with_parents};
 use crate::position::{Checkpoint, Edit, Instant, Mode, Position};
-use crate::read::{Event, Read};
+use crate::read::{Read, first_request};
 use crate::schema::TableSchema;
 use crate::secret::Redactor;
 use crate::storage::Location;
 
-/// The most partitions that are asked for a first row, to infer the columns of all.
-const SAMPLED_MAX: usize = 16;
+pub use sample::Shape;
 
 /// One API, ready to be read.
 #[derive(Debug)]
@@ -120,11 +121,6 @@ impl Source {
         }
     }
 
-    /// A URL for messages: without user info, known secrets and the values of parameters named like one (R23).
-    pub fn shown(&self, url: &Url) -> String {
-        self.client.shown(url)
-    }
-
     /// Where the `openapi` document is, for messages.
     pub fn openapi(&self) -> Option<String> {
         self.config.openapi.as_ref().map(|place| match place {
@@ -213,22 +209,17 @@ impl Source {
         self.freeze(scan, table, table, Utc::now()).await
     }
 
-    /// What a partition asks first, without asking it. Of a child table it is the request with its placeholder.
-    ///
-    /// # Errors
-    /// As [`Source::read`].
-    pub fn first_request(&self, partition: &Partition) -> Result<Request> {
-        crate::read::first_request(self.table(&partition.table)?.config, partition)
-    }
-
     /// [`Source::plan`] with the clock passed in.
-    pub async fn plan_at(&self, scan: Scan, now: Instant) -> Result<Plan> {
+    pub async fn plan_at(&self, mut scan: Scan, now: Instant) -> Result<Plan> {
         let table = self.table(&scan.table)?;
         let mut resolved = self.resolved(table.config).await?;
-        if !scan.sample
-            && resolved.is_sliced()
-            && let Some(columns) = self.sampled(&resolved, scan.filter.clone(), now).await?
-        {
+        let columns = match scan.columns.take() {
+            None if !scan.apart && resolved.is_sliced() && resolved.schema.mode == SchemaMode::Infer => {
+                self.sampled(&resolved, scan.filter.clone(), now).await?.and_then(|sample| sample.columns)
+            }
+            known => known,
+        };
+        if let Some(columns) = columns {
             resolved = Cow::Owned(with_columns(&resolved, columns)?);
         }
         self.freeze(scan, table.config, &resolved, now).await
@@ -242,32 +233,10 @@ impl Source {
             })?;
         }
         let loaded = match table.checkpoint {
-            Some(_) if !scan.sample => Some(self.checkpoints().usable(table).await?),
+            Some(_) if !scan.apart => Some(self.checkpoints().usable(table).await?),
             _ => None,
         };
         Plan::freeze(scan, &self.config, resolved, loaded, unique_id(now), now)
-    }
-
-    /// The columns that the first rows of an inferred table show, in whichever partition they are; `None` where they
-    /// stand elsewhere, or no rows were found.
-    async fn sampled(
-        &self,
-        table: &TableConfig,
-        filter: Option<Predicate>,
-        now: Instant,
-    ) -> Result<Option<Vec<Column>>> {
-        if table.schema.mode != SchemaMode::Infer {
-            return Ok(None);
-        }
-        let scan = Scan { filter, ..Scan::of(&table.name).sample(table.pagination.max_page_size) };
-        let plan = Plan::freeze(scan, &self.config, table, None, unique_id(now), now)?;
-        for partition in plan.partitions().iter().take(SAMPLED_MAX) {
-            let mut read = self.read(partition)?;
-            if let Some(Event::Batch(_)) = read.try_next().await? {
-                return Ok(read.columns().map(<[Column]>::to_vec));
-            }
-        }
-        Ok(None)
     }
 
     /// Starts reading a partition; must be called inside a Tokio runtime.
@@ -275,20 +244,36 @@ impl Source {
     /// # Errors
     /// Kind `Scan` when this source's table is not the one that was planned.
     pub fn read(&self, partition: &Partition) -> Result<Read> {
+        Read::start(&self.client, &self.config, &*self.planned(partition)?, partition)
+    }
+
+    /// The request that a partition begins with, as messages may show it: nothing is sent. `{key}` stands where a
+    /// parent's key will.
+    ///
+    /// # Errors
+    /// Kind `Scan` for a table that this source does not have.
+    pub fn first_request(&self, partition: &Partition) -> Result<String> {
+        let request = first_request(self.table(&partition.table)?.config, partition)?;
+        let url = self.client.shown(&request.url).replace("%7B", "{").replace("%7D", "}");
+        let body = request.body.map(|body| format!(" {}", self.redactor().scrub(&body))).unwrap_or_default();
+        Ok(format!("{} {url}{body}", request.method.as_str()))
+    }
+
+    /// The table of a partition, with the columns it was planned with.
+    fn planned(&self, partition: &Partition) -> Result<Cow<'_, TableConfig>> {
         let table = self.table(&partition.table)?;
         if with_parents(&self.config, table.config) != partition.fingerprint {
             let said = "the partition was planned with another configuration of this table: plan it again";
             return Err(Error::new(ErrorKind::Scan, said).with("table", &partition.table));
         }
-        let table = match partition.columns.clone() {
-            Some(columns) => Cow::Owned(with_columns(table.config, columns)?),
+        match partition.columns.clone() {
+            Some(columns) => with_columns(table.config, columns).map(Cow::Owned),
             None if table.config.awaits_columns() => {
                 let said = "the partition was planned without the columns of the openapi document: plan it again";
-                return Err(Error::new(ErrorKind::Scan, said).with("table", &partition.table));
+                Err(Error::new(ErrorKind::Scan, said).with("table", &partition.table))
             }
-            None => Cow::Borrowed(table.config),
-        };
-        Read::start(&self.client, &self.config, &table, partition)
+            None => Ok(Cow::Borrowed(table.config)),
+        }
     }
 
     fn store(&self, table: &TableConfig) -> Option<&dyn CheckpointStore> {

@@ -20,6 +20,8 @@ mod pushdown;
 mod real;
 mod real_filters;
 mod real_partitions;
+#[cfg(feature = "sql")]
+mod sql;
 mod stores;
 mod support;
 mod tidy;

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+#[cfg(feature = "sql")]
+use clap::builder::TypedValueParser as _;
 use clap::{Parser, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
@@ -74,6 +76,10 @@ pub(super) enum Command {
     Explain(ExplainArgs),
     #[command(hide = true)]
     Stream(Later),
+    /// Answer a SQL query over the tables; moves nothing
+    #[cfg(feature = "sql")]
+    Sql(SqlArgs),
+    #[cfg(not(feature = "sql"))]
     #[command(hide = true)]
     Sql(Later),
     #[command(hide = true)]
@@ -191,6 +197,49 @@ pub(super) struct PreviewArgs {
     /// How many rows
     #[arg(long, value_name = "ROWS", default_value_t = 10)]
     pub(super) limit: u64,
+}
+
+#[cfg(feature = "sql")]
+const SQL_EXAMPLES: &str = "\
+Examples:
+  restmark sql api.conf \"SELECT type, count(*) FROM events GROUP BY type ORDER BY 2 DESC\"
+  restmark sql api.conf \"SELECT * FROM events e JOIN users u ON u.id = e.user_id\" --format ndjson
+  restmark sql api.conf \"SELECT * FROM events JOIN other.users USING (id)\" --with other.conf
+  restmark sql api.conf \"SELECT * FROM events WHERE day >= '2026-01-01'\" --to events.parquet
+  restmark sql api.conf \"EXPLAIN SELECT count(*) FROM events WHERE type = 'push'\"
+
+A query reads whole tables, wherever their checkpoints stand. Names are read as they are written.";
+
+#[cfg(feature = "sql")]
+#[derive(Debug, clap::Args)]
+#[command(after_help = SQL_EXAMPLES)]
+pub(super) struct SqlArgs {
+    /// The configuration file
+    pub(super) config: PathBuf,
+    /// The query; its tables are those of the configuration
+    pub(super) query: String,
+    /// How rows are written [default: table, with --to parquet]
+    #[arg(long, value_enum)]
+    pub(super) format: Option<SqlFormat>,
+    /// A file that is written, or replaced, when the query succeeded
+    #[arg(long, value_name = "FILE")]
+    pub(super) to: Option<PathBuf>,
+    /// Another configuration: its tables are named as <file name without its ending>.<table>
+    #[arg(long, value_name = "CONFIG")]
+    pub(super) with: Vec<PathBuf>,
+    /// How many partitions of a table are read at a time [default: the number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..).map(usize::from))]
+    pub(super) parallel: Option<usize>,
+}
+
+#[cfg(feature = "sql")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum SqlFormat {
+    /// For people
+    Table,
+    Ndjson,
+    Csv,
+    Parquet,
 }
 
 #[derive(Debug, Subcommand)]

@@ -14,18 +14,18 @@ use crate::secret::Redactor;
 pub(super) struct Console {
     form: Log,
     quiet: bool,
-    redactor: Arc<RwLock<Redactor>>,
+    redactors: Arc<RwLock<Vec<Redactor>>>,
 }
 
 impl Console {
     pub(super) fn new(form: Log, quiet: bool) -> Self {
-        Self { form, quiet, redactor: Arc::default() }
+        Self { form, quiet, redactors: Arc::default() }
     }
 
     /// From here on these secrets are removed from everything that is printed.
     pub(super) fn hide(&self, redactor: &Redactor) {
-        if let Ok(mut held) = self.redactor.write() {
-            *held = redactor.clone();
+        if let Ok(mut held) = self.redactors.write() {
+            held.push(redactor.clone());
         }
     }
 
@@ -81,7 +81,8 @@ impl Console {
     }
 
     pub(super) fn scrub(&self, text: &str) -> String {
-        self.redactor.read().map_or_else(|_| String::new(), |redactor| redactor.scrub(text))
+        let scrub = |held: &[Redactor]| held.iter().fold(text.to_owned(), |text, redactor| redactor.scrub(&text));
+        self.redactors.read().map_or_else(|_| String::new(), |held| scrub(&held))
     }
 
     fn message(&self, level: &str, lead: &str, text: &str) {

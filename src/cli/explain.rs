@@ -6,7 +6,7 @@ use super::{describe, open};
 use crate::config::TableConfig;
 use crate::error::Result;
 use crate::filter::Predicate;
-use crate::plan::{Plan, Request, Sent};
+use crate::plan::{Plan, Sent};
 use crate::source::Source;
 
 /// The most partitions that are shown.
@@ -72,23 +72,14 @@ fn requests(source: &Source, plan: &Plan, table: &TableConfig) -> Result<Vec<Str
     for partition in partitions.iter().take(SHOWN) {
         let request = source.first_request(partition)?;
         lines.push(match partition.id() {
-            "all" => format!("  asks        {}", shown(&request, source)),
-            id => format!("  asks        {}   [{id}]", shown(&request, source)),
+            "all" => format!("  asks        {request}"),
+            id => format!("  asks        {request}   [{id}]"),
         });
     }
     if let Some(more) = partitions.len().checked_sub(SHOWN).filter(|more| *more > 0) {
         lines.push(format!("              and {more} more"));
     }
     Ok(lines)
-}
-
-/// A request as a line; `{key}` stands where a parent's key will.
-fn shown(request: &Request, source: &Source) -> String {
-    let url = source.shown(&request.url).replace("%7B", "{").replace("%7D", "}");
-    match &request.body {
-        Some(body) => format!("{} {url} {}", request.method.as_str(), source.redactor().scrub(body)),
-        None => format!("{} {url}", request.method.as_str()),
-    }
 }
 
 /// What of the query is sent, and what is left.

@@ -9,6 +9,8 @@ mod demo;
 mod describe;
 mod explain;
 mod log;
+#[cfg(feature = "sql")]
+mod plain;
 mod preview;
 mod problems;
 mod progress;
@@ -16,6 +18,8 @@ mod read;
 mod report;
 mod schema;
 mod signals;
+#[cfg(feature = "sql")]
+mod sql;
 mod table_text;
 mod tables;
 
@@ -92,7 +96,13 @@ async fn look(command: Command, console: &mut Console) -> Result<()> {
         Command::Read(_) => Err(Error::new(ErrorKind::Bug, "read has its own way")),
         Command::Explain(args) => explain::run(args, console).await,
         Command::Stream(_) => later("stream"),
-        Command::Sql(_) => later("sql"),
+        #[cfg(feature = "sql")]
+        Command::Sql(args) => sql::run(args, console).await,
+        #[cfg(not(feature = "sql"))]
+        Command::Sql(_) => {
+            let what = "this restmark was built without SQL: cargo install --path . --features sql";
+            Err(Error::new(ErrorKind::Config, what))
+        }
         Command::Verify(_) => later("verify"),
     }
 }

@@ -42,6 +42,21 @@ pub(super) fn print_failed(console: &Console, run: &BatchRun, counts: &Counts) {
     print_losses(console, counts);
 }
 
+/// What was read of one table, for a query.
+#[cfg(feature = "sql")]
+pub(super) fn print_counts(console: &Console, table: &str, counts: &Counts) {
+    if console.is_json() {
+        let counts = serde_json::to_value(counts).unwrap_or(Value::Null);
+        console.event(&json!({ "level": "info", "event": "read", "table": table, "counts": counts }));
+        return;
+    }
+    console.say(&format!("{table}: {}", summary(counts)));
+    print_losses(console, counts);
+    for warning in &counts.warnings {
+        console.warn(warning);
+    }
+}
+
 /// What was changed, dropped or left out.
 pub(super) fn print_losses(console: &Console, counts: &Counts) {
     for line in losses(counts) {

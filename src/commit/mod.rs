@@ -113,12 +113,12 @@ impl Plan {
     /// Proof that the whole plan was read: exactly one receipt for each of its partitions (R1).
     ///
     /// # Errors
-    /// Kind `Scan` for a plan with a limit, a receipt of another plan, and a partition with no or two receipts; kind
+    /// Kind `Scan` for a plan with a limit or apart from what is stored, a receipt of another plan, and a partition with no or two receipts; kind
     /// `Incomplete` where two windows of offsets were sent the same records.
     pub fn seal(&self, receipts: Vec<Receipt>) -> Result<Commit> {
         let refuse = |what: String| Err(Error::new(ErrorKind::Scan, what).with("table", &self.table));
         if self.limited {
-            return refuse("a plan with a limit cannot be sealed: the rest of the table was not seen".into());
+            return refuse("a plan with a limit, or apart from what is stored, cannot be sealed".into());
         }
         let mut proofs: HashMap<&str, usize> = HashMap::new();
         for receipt in receipts.iter().filter(|receipt| receipt.plan() == self.id) {

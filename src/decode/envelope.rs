@@ -280,6 +280,14 @@ impl<'a> Found<'a> {
     }
 }
 
+/// The scalar at a place of a document.
+pub(super) fn scalar_at(text: &str, path: &Pointer) -> Result<Scalar, Halt> {
+    let mut outline = Outline::default();
+    outline.put(path, Slot::Total);
+    let found = outline.walk(text, true, |_| Ok(0))?;
+    Ok(scalar(found.total)?)
+}
+
 fn no_array(at: &str, key: &str, status: u16, text: &str) -> Error {
     let said =
         format!("no record array at {at} (HTTP status {status}, {key}); the body begins: {}", cut(text.trim(), 200));

@@ -16,6 +16,7 @@ mod exploded;
 mod json;
 mod large;
 mod ndjson;
+mod number;
 mod record;
 mod records;
 mod repeated;
@@ -36,6 +37,7 @@ use crate::error::Result;
 pub(crate) use cell::whole_number;
 pub use decoder::Decoder;
 pub use exploded::Exploded;
+pub use number::number_at;
 pub use spec::DecodeSpec;
 pub use stream::StreamDecoder;
 

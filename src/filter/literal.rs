@@ -73,6 +73,12 @@ impl Number {
         fits.then(|| mark.floor.to_string())
     }
 
+    /// How many whole 10^-`scale` it holds, and whether it holds nothing else; a size beyond 38 digits is not exact.
+    pub fn units(&self, scale: i8) -> (i128, bool) {
+        let mark = self.mark(scale);
+        (mark.floor, mark.exact)
+    }
+
     /// The nearest double.
     pub(super) fn to_f64(&self) -> f64 {
         self.0.parse().unwrap_or(f64::NAN)

@@ -80,6 +80,17 @@ impl Predicate {
         Some(Self::of(Expr::And(parts)))
     }
 
+    /// One predicate that is true where any of them is; `None` of none.
+    pub fn any(parts: Vec<Self>) -> Option<Self> {
+        let mut parts: Vec<Expr> = parts.into_iter().map(|part| part.expr).collect();
+        let last = parts.pop()?;
+        if parts.is_empty() {
+            return Some(Self::of(last));
+        }
+        parts.push(last);
+        Some(Self::of(Expr::Or(parts)))
+    }
+
     /// The column, operator and literal of a single comparison.
     pub fn comparison(&self) -> Option<(&str, Operator, &Literal)> {
         match &self.expr {

@@ -27,8 +27,10 @@ pub struct Scan {
     pub(crate) filter: Option<Predicate>,
     pub(crate) limit: Option<u64>,
     pub(crate) full: bool,
-    pub(crate) sample: bool,
+    pub(crate) apart: bool,
     pub(crate) distributed: bool,
+    /// The columns of an inferred table, where somebody has seen its first rows before.
+    pub(crate) columns: Option<Vec<Column>>,
 }
 
 impl Scan {
@@ -40,8 +42,9 @@ impl Scan {
             filter: None,
             limit: None,
             full: false,
-            sample: false,
+            apart: false,
             distributed: false,
+            columns: None,
         }
     }
 
@@ -75,10 +78,16 @@ impl Scan {
         self
     }
 
-    /// The first rows, whatever is stored: the checkpoint is not even looked at. Such a plan cannot be sealed (R1).
+    /// The whole table, whatever is stored: the checkpoint is not even looked at. Such a plan cannot be sealed (R1).
+    #[must_use]
+    pub fn apart(self) -> Self {
+        Self { apart: true, ..self }
+    }
+
+    /// The first rows, whatever is stored, as [`Scan::apart`].
     #[must_use]
     pub fn sample(self, rows: u64) -> Self {
-        Self { limit: Some(rows), sample: true, ..self }
+        self.apart().limit(rows)
     }
 
     /// Ignores the stored position for this read. The commit still follows, and never lowers a position (R5).
@@ -125,6 +134,7 @@ pub struct Plan {
     pub(crate) id: String,
     pub(crate) table: String,
     pub(crate) fingerprint: String,
+    /// It proves nothing: rows are left out, or nobody looked at what is stored.
     pub(crate) limited: bool,
     /// What the API answers of the query, and what is left.
     pub(crate) pushdown: Pushdown,
@@ -190,7 +200,7 @@ impl Plan {
             id,
             table: scan.table,
             fingerprint,
-            limited: scan.limit.is_some(),
+            limited: scan.limit.is_some() || scan.apart,
             pushdown,
             warnings: warning.into_iter().collect(),
             stored,

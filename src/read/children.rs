@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::lineage::Lineage;
-use super::{Columns, Event, Reader, Reading, Receipt, Sender};
+use super::{Event, Head, Reader, Reading, Receipt, Sender};
 use crate::config::{Child, Join, OnMissing, SourceConfig, TableConfig};
 use crate::counts::Meter;
 use crate::error::{Error, ErrorKind, Result};
@@ -41,7 +41,7 @@ pub(super) struct Children {
     /// A walk stopped at the limit.
     is_cut: bool,
     meter: Arc<Meter>,
-    columns: Columns,
+    head: Arc<Head>,
 }
 
 /// What a task has done.
@@ -86,12 +86,12 @@ impl Children {
             emitted: 0,
             is_cut: false,
             meter: Arc::clone(meter),
-            columns: Arc::default(),
+            head: Arc::default(),
         })
     }
 
-    pub(super) fn columns(&self) -> &Columns {
-        &self.columns
+    pub(super) fn head(&self) -> &Arc<Head> {
+        &self.head
     }
 
     pub(super) fn ahead(&self) -> usize {
@@ -171,7 +171,7 @@ impl Children {
             lineage: Lineage::of(&table, &asked.keys, select, format),
             may_be_missing: self.child.on_missing == OnMissing::Skip,
             alone: Some(Arc::clone(&self.alone)),
-            columns: Arc::clone(&self.columns),
+            head: Arc::clone(&self.head),
             ..Reader::new(self.client.clone(), &self.config, &table, &partition, Arc::clone(&self.meter))?
         };
         let key = self.client.redactor().scrub(&format!("{} = {}", self.child.key, cut(&one_line(&joined), 120)));

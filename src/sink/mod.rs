@@ -5,11 +5,15 @@ mod csv;
 mod encode;
 mod files;
 mod ndjson;
+#[cfg(feature = "sql")]
+mod one_file;
 mod part;
 mod staging;
 mod stdout;
 
 pub(crate) use cell::as_texts;
+#[cfg(feature = "sql")]
+pub(crate) use one_file::OneFile;
 pub use part::{Finished, Part};
 
 use std::fmt;
@@ -138,6 +142,20 @@ impl Format {
             Self::Arrow => "arrow",
         }
     }
+}
+
+/// Appends what comes before the rows of a text format.
+#[cfg(feature = "sql")]
+pub(crate) fn text_header(format: Format, schema: &arrow_schema::Schema, out: &mut Vec<u8>) {
+    if format == Format::Csv {
+        csv::header(schema, out);
+    }
+}
+
+/// Appends rows in a text format: CSV, or else NDJSON.
+#[cfg(feature = "sql")]
+pub(crate) fn text_rows(format: Format, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
+    if format == Format::Csv { csv::write(batch, out) } else { ndjson::write(batch, out) }
 }
 
 /// What files mean that are already visible in the directory.
