@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A loopback server of pages that were rendered once: as many as asked for, by repeating a few.
 
-    python3 benches/pages.py [--port N] [--records 5000] [--distinct 4] [--processes 1] [--fresh]
-                                        prints its address, serves until killed; --fresh renders each page when it is asked for
+    python3 benches/pages.py [--port N] [--records 5000] [--distinct 4] [--fresh 2]
+                                        prints its address, serves until terminated; --fresh renders each page when it is
+                                        asked for, in so many processes
 
     /KIND/STYLE/PAGES[/WAIT[/gzip]]     KIND    taxi, taxi-messy, lineitem, lineitem-messy
                                         STYLE   offset   ?offset=N&limit=RECORDS, {"data": [...], "next": null, "total": N}
@@ -14,14 +15,15 @@
                                         WAIT    milliseconds before each answer
     /totals/KIND/PAGES                  what must come out: {"rows": N, "sums": [N, N, N], "bytes": N}; the last is in cents
 
-A thread a connection is enough: the work is the kernel's copying, during which Python holds no lock. Rendering does hold it,
-and gets as many cores as there are processes.
+A thread a connection is enough: the work is the kernel's copying, during which Python holds no lock. Rendering does hold it.
 """
 import argparse
 import json
-import os
+import multiprocessing
+import signal
 import socket
 import struct
+import sys
 import threading
 import time
 import zlib
@@ -53,7 +55,9 @@ class Pages:
     def block(self, kind, page):
         """The records of one page."""
         which = page % self.distinct
-        return records.render(kind, which, self.per_page)[0] if self.fresh else self.of(kind)[which][0]
+        if self.fresh:
+            return self.fresh.apply(records.render, (kind, which, self.per_page))[0]
+        return self.of(kind)[which][0]
 
     def totals(self, kind, count):
         pages, sums, size = self.of(kind), [0, 0, 0, 0], 0
@@ -170,29 +174,19 @@ def serve(pages, peer):
             pass  # The reader went away.
 
 
-def fork(processes):
-    """More processes that answer, and end with this one."""
-    reading, writing = os.pipe()
-    for _ in range(processes - 1):
-        if not os.fork():
-            os.close(writing)
-            threading.Thread(target=lambda: (os.read(reading, 1), os._exit(0)), daemon=True).start()
-            return
-    os.close(reading)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--records", type=int, default=5000, help="of a page")
     parser.add_argument("--distinct", type=int, default=4, help="pages that are rendered; neighbours must differ")
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--fresh", action="store_true", help="render each page when it is asked for")
+    parser.add_argument("--fresh", type=int, default=0, help="processes that render each page when it is asked for")
     args = parser.parse_args()
-    pages = Pages(args.records, max(2, args.distinct), args.fresh)
+    # So that the processes end with this one.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    fresh = multiprocessing.Pool(args.fresh) if args.fresh else None
+    pages = Pages(args.records, max(2, args.distinct), fresh)
     with socket.create_server(("127.0.0.1", args.port), backlog=64) as listener:
         print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-        fork(args.processes)
         while True:
             peer, _ = listener.accept()
             threading.Thread(target=serve, args=(pages, peer), daemon=True).start()

@@ -59,7 +59,7 @@ def main():
     wrong = False
     for kind, per_page, most, wait, options in (
         ("waits", 5000, 80, 50, ["--distinct", DISTINCT]),
-        ("computes", 500, 80, 0, ["--distinct", DISTINCT, "--fresh", "--processes", str(cores)]),
+        ("computes", 500, 80, 0, ["--distinct", DISTINCT, "--fresh", str(cores)]),
     ):
         if args.only not in ("", kind):
             continue
