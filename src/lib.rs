@@ -27,12 +27,15 @@ pub mod counts;
 pub mod decode;
 mod disk;
 pub mod effect;
+mod epoch;
 pub mod error;
 pub mod fetch;
 pub mod filter;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod fuzz;
+mod gather;
+pub mod integrity;
 pub mod openapi;
 pub mod paginate;
 pub mod plan;
@@ -44,6 +47,7 @@ pub mod secret;
 pub mod sink;
 pub mod source;
 pub mod storage;
+pub mod stream;
 mod text;
 
 #[doc = include_str!("../docs/semantics.md")]

@@ -25,6 +25,7 @@ fn plan(id: &str, base: Base, position: Option<Position>) -> Plan {
             slice: Slice::All,
             params: Vec::new(),
             start: None,
+            batch: None,
             seen: Seen::default(),
             began: Instant::default(),
             select: None,

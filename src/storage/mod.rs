@@ -7,6 +7,7 @@ mod google;
 mod hdfs;
 pub(crate) mod location;
 mod profile;
+pub(crate) mod shelf;
 mod s3;
 mod s3_credentials;
 mod settings;
