@@ -111,6 +111,23 @@ async fn r28_a_datanode_that_is_killed_costs_no_entry_and_no_upload() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_crash_left_on_hdfs_long_ago_is_swept() {
+    let Some(cache) = Cache::with(&["hadoop"]) else { return };
+    let cluster = Hdfs::shared(&cache);
+    let dir = format!("/{}", fresh());
+    cluster.shell(&["-mkdir", &dir]);
+    let at = |name: &str| format!("{dir}/{name}");
+    let (old, young, other) =
+        (at(".00000000000000aa.created"), at(".00000000000000bb.created"), at(".00000000000000cc.tmp"));
+    cluster.shell(&["-touch", "-m", "-t", "20200101:000000", &old, &other]);
+    cluster.shell(&["-touchz", &young]);
+    let location: Location = format!("{}{dir}", cluster.url()).parse().expect("a location");
+    assert!(suite::create(&location, &Settings::default(), "0", b"entry".to_vec()).await.unwrap());
+    let left = cluster.shell(&["-ls", "-C", &dir]);
+    assert_eq!(left.lines().collect::<Vec<_>>(), [young.as_str(), &other, &at("0")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn r06_a_bucket_that_does_not_exist_holds_no_empty_shelf() {
     let Some(cache) = Cache::with(&["moto", "azurite", "python"]) else { return };
     let (moto, azurite, stand_in) = (Moto::shared(&cache), Azurite::shared(&cache), GcsStandIn::shared(&cache));

@@ -121,7 +121,7 @@ impl HdfsFiles {
     }
 
     /// Made inside the runtime: the client keeps tasks there.
-    pub(crate) async fn client(&self) -> Result<&Client, HdfsError> {
+    async fn client(&self) -> Result<&Client, HdfsError> {
         let made = self.client.get_or_try_init(|| async {
             let options = &self.options;
             // The properties are whole: the client would lay those of the process's own Hadoop files under them.

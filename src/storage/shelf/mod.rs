@@ -3,6 +3,7 @@
 mod hdfs;
 mod local;
 mod object;
+#[cfg(any(test, feature = "testing"))]
 pub mod suite;
 
 use std::fs::File;
@@ -58,14 +59,15 @@ impl Shelf {
     }
 
     /// The same shelf with effects of its own, which a test may stop.
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn watched(&self, effects: &Effects) -> Self {
-        let mut shelf = self.clone();
-        match &mut shelf {
+        let mut other = self.clone();
+        match &mut other {
             Self::Local(files) => files.effects = effects.clone(),
             Self::Objects(files) => files.0.effects = effects.clone(),
             Self::Hdfs(files) => files.files.effects = effects.clone(),
         }
-        shelf
+        other
     }
 
     /// Where `name` stands, for messages.

@@ -168,7 +168,7 @@ async fn renames_again(shelf: &Shelf) -> Result<(), String> {
 
 /// An upload is what the file holds, whatever its size and wherever the file was read before; it goes on after any stop.
 async fn uploads(shelf: &Shelf, large: usize) -> Result<(), String> {
-    let bytes: Bytes = (0..large).map(|i| (i % 251) as u8).collect();
+    let bytes: Bytes = (0..=250).cycle().take(large).collect();
     let file = file_of(&bytes)?;
     let handle = || file.try_clone().map_err(|e| e.to_string());
     told(shelf.upload(handle()?, "large").await)?;
