@@ -17,6 +17,7 @@ mod output;
 mod partitions;
 mod pushdown;
 mod real;
+mod shelf;
 mod stores;
 mod support;
 mod tidy;

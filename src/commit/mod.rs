@@ -52,8 +52,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Base, Plan};
 use crate::position::{Checkpoint, Edit, Instant, PLANS_KEPT, Position};
 use crate::read::Receipt;
-use crate::secret::Redactor;
-use crate::storage::{self, Location, Opened, Settings};
+use crate::storage::{self, Files, Location, Settings};
 
 /// The memory of `dedup-key` makes a file of about a megabyte; nothing makes one of this size, in bytes.
 const SIZE_MAX: u64 = 64 << 20;
@@ -225,18 +224,10 @@ pub fn open(location: &Location, settings: &Settings) -> Result<Arc<dyn Checkpoi
 
 /// [`open`], with effects that a test may stop.
 pub fn open_watched(location: &Location, settings: &Settings, effects: Effects) -> Result<Arc<dyn CheckpointStore>> {
-    let opened = storage::open(location, settings).map_err(|problems| {
-        Error::new(ErrorKind::Config, format!("{location}: {}", problems.join("; "))).with("path", location)
-    })?;
-    let shown = location.to_string();
-    Ok(match opened {
-        Opened::Local(dir) => Arc::new(local::LocalStore::watched(dir, effects)),
-        Opened::Hdfs(options) => Arc::new(hdfs::HdfsStore::new(options, shown, effects)),
-        Opened::Objects(objects) => {
-            let redactor = Redactor::default();
-            settings.secrets().iter().chain(&objects.secrets).for_each(|secret| redactor.learn(secret));
-            Arc::new(object::ObjectCheckpoints::new(objects, shown, redactor, effects))
-        }
+    Ok(match storage::files(location, settings, &effects)? {
+        Files::Local(dir) => Arc::new(local::LocalStore::watched(dir, effects)),
+        Files::Hdfs(files) => Arc::new(hdfs::HdfsStore::new(files)),
+        Files::Objects(files) => Arc::new(object::ObjectCheckpoints::new(files)),
     })
 }
 

@@ -1,46 +1,172 @@
-//! stub
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+//! A directory of files, wherever it stands: what ledgers and outputs need of a store, and no more.
+
+mod hdfs;
+mod local;
+mod object;
+#[cfg(any(test, feature = "testing"))]
+pub mod suite;
+
+use std::fs::File;
+use std::path::Path;
+
 use bytes::Bytes;
+
+use super::{Files, Location, Settings, files};
 use crate::effect::Effects;
-use crate::disk;
 use crate::error::{Error, ErrorKind, Result};
-use crate::storage::{Location, Settings};
+
+/// A directory of files. It is made with its first file.
+///
+/// A call that fails may have done its work all the same: the answer may be what was lost. Each may be repeated.
 #[derive(Debug, Clone)]
-pub(crate) struct Shelf { dir: PathBuf, effects: Effects }
-fn io(e: std::io::Error) -> Error { Error::new(ErrorKind::Store, e.to_string()) }
+pub(crate) enum Shelf {
+    Local(local::Local),
+    Objects(object::Objects),
+    Hdfs(hdfs::Hdfs),
+}
+
+/// The same call on whichever kind it is.
+macro_rules! each {
+    ($shelf:expr, $files:ident => $call:expr) => {
+        match $shelf {
+            Shelf::Local($files) => $call,
+            Shelf::Objects($files) => $call,
+            Shelf::Hdfs($files) => $call,
+        }
+    };
+}
+
 impl Shelf {
-    pub(crate) fn open(location: &Location, _settings: &Settings, effects: Effects) -> Result<Self> {
-        match location { Location::Local(dir) => Ok(Self { dir: dir.clone(), effects }), _ => Err(Error::new(ErrorKind::Config, "stub")) }
+    /// A shelf at a location. Nothing is contacted before it is used.
+    ///
+    /// # Errors
+    /// Kind `Config` with everything that keeps the location from being opened.
+    pub(crate) fn open(location: &Location, settings: &Settings, effects: Effects) -> Result<Self> {
+        Ok(match files(location, settings, &effects)? {
+            Files::Local(dir) => Self::Local(local::Local::new(dir, effects)),
+            Files::Objects(files) => Self::Objects(object::Objects(files)),
+            Files::Hdfs(files) => Self::Hdfs(hdfs::Hdfs::new(files)),
+        })
     }
-    pub(crate) fn below(&self, dir: &str) -> Self { Self { dir: self.dir.join(dir), effects: self.effects.clone() } }
-    pub(crate) fn describe(&self, name: &str) -> String { self.dir.join(name).display().to_string() }
-    pub(crate) fn effects(&self) -> &Effects { &self.effects }
+
+    /// The shelf of this name on this one.
+    pub(crate) fn below(&self, dir: &str) -> Self {
+        match self {
+            Self::Local(files) => Self::Local(files.below(dir)),
+            Self::Objects(files) => Self::Objects(object::Objects(files.0.below(dir))),
+            Self::Hdfs(files) => Self::Hdfs(files.below(dir)),
+        }
+    }
+
+    /// The same shelf with effects of its own, which a test may stop.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn watched(&self, effects: &Effects) -> Self {
+        let mut other = self.clone();
+        match &mut other {
+            Self::Local(files) => files.effects = effects.clone(),
+            Self::Objects(files) => files.0.effects = effects.clone(),
+            Self::Hdfs(files) => files.files.effects = effects.clone(),
+        }
+        other
+    }
+
+    /// What a test may stop.
+    pub(crate) fn effects(&self) -> &Effects {
+        match self {
+            Self::Local(files) => &files.effects,
+            Self::Objects(files) => &files.0.effects,
+            Self::Hdfs(files) => &files.files.effects,
+        }
+    }
+
+    /// Where `name` stands, for messages.
+    pub(crate) fn describe(&self, name: &str) -> String {
+        each!(self, files => files.describe(name))
+    }
+
+    /// The directory, if it is one of this machine.
+    pub(crate) fn local(&self) -> Option<&Path> {
+        match self {
+            Self::Local(files) => Some(files.dir()),
+            Self::Objects(_) | Self::Hdfs(_) => None,
+        }
+    }
+
+    /// Makes a file of these bytes, whole and durable, unless there is one of that name: then it answers `false`.
+    ///
+    /// What was made by a call whose answer was lost is known again by its bytes: let them hold something unique.
     pub(crate) async fn create(&self, name: &str, bytes: Bytes) -> Result<bool> {
-        disk::make_dir(&self.dir, &self.effects).map_err(io)?;
-        let temp = self.dir.join(format!(".restmark-{:x}.tmp", fastrand::u64(..)));
-        std::fs::write(&temp, &bytes).map_err(io)?;
-        let linked = std::fs::hard_link(&temp, self.dir.join(name));
-        let _ = std::fs::remove_file(&temp);
-        match linked { Ok(()) => Ok(true), Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(std::fs::read(self.dir.join(name)).map_err(io)? == bytes), Err(e) => Err(io(e)) }
+        each!(self, files => files.create(name, bytes).await)
     }
-    pub(crate) async fn read(&self, name: &str, _max: u64) -> Result<Option<Bytes>> {
-        match std::fs::read(self.dir.join(name)) { Ok(b) => Ok(Some(b.into())), Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None), Err(e) => Err(io(e)) }
+
+    /// The whole file; `None` only if it certainly does not exist. One of more than `max` bytes is an error.
+    pub(crate) async fn read(&self, name: &str, max: u64) -> Result<Option<Bytes>> {
+        let found = each!(self, files => files.read(name, max).await)?;
+        if found.as_ref().is_some_and(|bytes| bytes.len() as u64 > max) {
+            let said = format!("the file is too large: at most {max} bytes are expected");
+            return Err(Error::new(ErrorKind::Store, said).with("path", self.describe(name)));
+        }
+        Ok(found)
     }
+
+    /// The names of its files in order, hidden ones too. A shelf that does not exist holds none.
     pub(crate) async fn list(&self) -> Result<Vec<String>> {
-        let dir = match std::fs::read_dir(&self.dir) { Ok(d) => d, Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]), Err(e) => return Err(io(e)) };
-        let mut names = vec![];
-        for e in dir { let e = e.map_err(io)?; if e.path().is_file() { names.push(e.file_name().to_string_lossy().into_owned()); } }
+        let mut names = each!(self, files => files.list().await)?;
+        names.retain(|name| !is_unborn(name));
+        names.sort_unstable();
         Ok(names)
     }
+
+    /// Removes a file; one that is gone already is removed. It may come back after a power cut unless `sync` follows.
     pub(crate) async fn remove(&self, name: &str) -> Result<()> {
-        match std::fs::remove_file(self.dir.join(name)) { Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(io(e)), _ => Ok(()) }
+        each!(self, files => files.remove(name).await)
     }
-    pub(crate) async fn upload(&self, _from: std::fs::File, _name: &str) -> Result<()> { Err(Error::new(ErrorKind::Bug, "stub")) }
+
+    /// Puts what a local file holds, from its beginning, under a name, in bounded memory and over what was there.
+    ///
+    /// It is whole and durable when this returns; until then anything may stand there, also after a failure.
+    pub(crate) async fn upload(&self, from: File, name: &str) -> Result<()> {
+        each!(self, files => files.upload(from, name).await)
+    }
+
+    /// Gives a file another name, over what was there. Done already, if `from` is gone and `to` is there.
+    ///
+    /// An object store copies, then removes: for an instant there are both. Elsewhere the new name lasts once `sync`
+    /// returned.
     pub(crate) async fn rename(&self, from: &str, to: &str) -> Result<()> {
-        match std::fs::rename(self.dir.join(from), self.dir.join(to)) { Err(e) if e.kind() == std::io::ErrorKind::NotFound && self.dir.join(to).exists() => Ok(()), o => o.map_err(io) }
+        each!(self, files => files.rename(from, to).await)
     }
-    pub(crate) async fn sync(&self) -> Result<()> { disk::sync_dir(&self.dir, &self.effects).map_err(io) }
-    pub(crate) fn local(&self) -> Option<&Path> { Some(&self.dir) }
+
+    /// Makes what was renamed and removed durable.
+    pub(crate) async fn sync(&self) -> Result<()> {
+        match self {
+            Self::Local(files) => files.sync().await,
+            // Names are durable there as soon as they are.
+            Self::Objects(_) | Self::Hdfs(_) => Ok(()),
+        }
+    }
 }
-#[allow(dead_code)] fn unused(_: Arc<()>) {}
+
+const UNBORN: &str = ".created";
+
+/// A name for a file that is being made and takes its own when it is whole.
+fn unborn() -> String {
+    format!(".{:016x}{UNBORN}", fastrand::u64(..))
+}
+
+/// Whether a file is one that is being made, or that a crash kept from being finished.
+fn is_unborn(name: &str) -> bool {
+    let number = name.strip_prefix('.').and_then(|name| name.strip_suffix(UNBORN));
+    number.is_some_and(|number| number.len() == 16 && number.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// How a create ended, given what stands there now: ours, somebody else's, or nobody knows why it failed.
+fn judged(stands: Result<Option<Bytes>>, bytes: &Bytes, failed: Error) -> Result<bool> {
+    match stands {
+        Ok(Some(stands)) => Ok(stands == bytes),
+        _ => Err(failed),
+    }
+}
+
+#[cfg(test)]
+mod tests;
