@@ -89,13 +89,16 @@ struct Inner {
     message: String,
     context: Vec<(&'static str, String)>,
     problems: Vec<Problem>,
+    /// The HTTP status that it is about.
+    status: Option<u16>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
     /// An error of `kind` that says `message`.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), context: Vec::new(), problems: Vec::new(), source: None }))
+        let (message, context, problems) = (message.into(), Vec::new(), Vec::new());
+        Self(Box::new(Inner { kind, message, context, problems, status: None, source: None }))
     }
 
     /// All the problems of a configuration at once (R11). `problems` must not be empty.
@@ -141,6 +144,18 @@ impl Error {
         }
         self.0.source = None;
         self
+    }
+
+    /// The same error, about an answer with this HTTP status.
+    #[must_use]
+    pub(crate) fn with_status(mut self, status: u16) -> Self {
+        self.0.status = Some(status);
+        self
+    }
+
+    /// The HTTP status that it is about, if the API answered with one that is an error.
+    pub fn status(&self) -> Option<u16> {
+        self.0.status
     }
 
     /// Whose fault it is.

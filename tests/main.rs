@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bodies;
+mod children;
 mod cli;
 mod crash;
 mod explode;
@@ -17,6 +18,8 @@ mod output;
 mod partitions;
 mod pushdown;
 mod real;
+mod real_filters;
+mod real_partitions;
 mod shelf;
 mod stores;
 mod support;

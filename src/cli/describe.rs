@@ -68,11 +68,14 @@ pub(super) fn slices(table: &TableConfig) -> Option<String> {
             format!("windows of {}s of {column}, between the bounds a query sets", range.as_secs_f64())
         }
     });
-    let parent = table.child.as_ref().map(|child| match &child.join {
-        Join::NestedLoop { .. } => format!("one walk for each {} of {}", child.key, child.parent),
-        Join::Batch { param, size, .. } => {
-            format!("one walk for {size} of {} of {}, in {param}", child.key, child.parent)
-        }
+    let parent = table.child.as_ref().map(|child| {
+        let how = match &child.join {
+            Join::NestedLoop { .. } => format!("one walk for each {} of {}", child.key, child.parent),
+            Join::Batch { param, size, .. } => {
+                format!("one walk for {size} of {} of {}, in {param}", child.key, child.parent)
+            }
+        };
+        format!("{how}; the key is in column {}", child.column())
     });
     kind.or(parent)
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::partition::sent_by_windows;
 use crate::config::{ColumnType, Filter, Operator, Partitioning, TableConfig};
 use crate::filter::{Literal, Predicate};
 use crate::position::TimestampFormat;
@@ -42,8 +43,9 @@ impl Pushdown {
     pub fn of(predicate: Option<&Predicate>, table: &TableConfig) -> Self {
         let mut split = Self::default();
         let mut residual = Vec::new();
+        let windows = sent_by_windows(table, predicate);
         for part in predicate.map(Predicate::conjuncts).unwrap_or_default() {
-            match split.claim(&part, table) {
+            match split.claim(&part, table, &windows) {
                 Ok(sent) => {
                     if sent.by_partition {
                         split.values = Some(sent.values.clone());
@@ -69,7 +71,7 @@ impl Pushdown {
         own.flat_map(|sent| sent.values.iter().map(|value| (sent.param.clone(), value.clone()))).collect()
     }
 
-    fn claim(&self, part: &Predicate, table: &TableConfig) -> Result<Sent, String> {
+    fn claim(&self, part: &Predicate, table: &TableConfig, windows: &[&str]) -> Result<Sent, String> {
         if table.checkpoint.is_some() {
             return Err("the table has a checkpoint, whose position would move past rows that the API hides".into());
         }
@@ -98,6 +100,8 @@ impl Pushdown {
                 }
             } else if filter.is_taken {
                 why = format!("the parameter {} is sent by something else", filter.param);
+            } else if windows.contains(&filter.param.as_str()) {
+                why = format!("the windows send the parameter {}", filter.param);
             } else if let Some(first) = self.sent.iter().find(|sent| sent.param == filter.param) {
                 why = format!("the parameter {} is sent for {}", filter.param, first.predicate);
             } else if by_partition && operator != Operator::Eq {
@@ -251,5 +255,16 @@ mod tests {
             let values = values.map(|values| values.into_iter().map(str::to_owned).collect());
             assert_eq!((query(&pushed).as_str(), pushed.values), ("", values), "{predicate}");
         }
+    }
+
+    #[test]
+    fn r30_a_filter_on_a_parameter_of_the_windows_is_not_sent_besides_them() {
+        let partition = r#"partition { type = date-range, column = ts, range = 1 day, start-param = since, end-param = until
+                           format = "%Y-%m-%dT%H:%M:%SZ" }"#;
+        let cut = pushed(partition, "ts >= '2026-01-02' AND ts < '2026-01-04' AND n >= 3");
+        assert_eq!((query(&cut).as_str(), cut.left[0].1.as_str()), ("min=3", "the windows send the parameter since"));
+        assert_eq!(residual(&cut), "ts >= '2026-01-02' AND ts < '2026-01-04' AND n >= 3");
+        // Without windows nobody else sends it.
+        assert_eq!(query(&pushed(partition, "ts >= '2026-01-02'")), "since=2026-01-02T00:00:00Z");
     }
 }

@@ -9,11 +9,9 @@ pub(crate) mod hdfs_files;
 pub(crate) mod location;
 pub(crate) mod object_files;
 mod profile;
-pub(crate) mod shelf;
 mod s3;
 mod s3_credentials;
 mod settings;
-#[cfg(any(test, feature = "testing"))]
 pub mod shelf;
 mod site;
 
