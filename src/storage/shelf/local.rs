@@ -274,6 +274,25 @@ mod tests {
         assert_eq!(names(dir.path()).unwrap().len(), 5);
     }
 
+    #[test]
+    fn creators_that_sweep_at_once_keep_what_they_make() {
+        let dir = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for creator in 0..4 {
+                let dir = dir.path();
+                scope.spawn(move || {
+                    for turn in 0..50 {
+                        let files = Local::new(dir.to_owned(), Effects::default());
+                        files.sweep();
+                        files.make(&dir.join(format!("{creator}-{turn}")), b"entry").unwrap();
+                    }
+                });
+            }
+        });
+        let names = names(dir.path()).unwrap();
+        assert!(names.len() == 200 && !names.iter().any(|name| is_unborn(name)), "{names:?}");
+    }
+
     #[tokio::test]
     async fn only_a_missing_file_is_missing() {
         let dir = tempfile::tempdir().unwrap();
