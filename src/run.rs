@@ -19,6 +19,8 @@ use crate::read::Event;
 use crate::sink::{Destination, Existing, Output};
 use crate::source::{Source, Table};
 
+pub use crate::epoch::finish;
+
 /// What one run reads and where it puts the rows.
 #[derive(Debug, Clone)]
 pub struct BatchRun {

@@ -97,22 +97,42 @@ impl Ledger {
     /// Reads where the epochs stand.
     ///
     /// # Errors
-    /// Kind `Store` for entries that cannot be read, are another table's, or have a gap.
+    /// Kind `Store` for entries that cannot be read, are another table's, or have a gap; kind `Conflict` where another run
+    /// goes on meanwhile.
     pub(crate) async fn head<S: DeserializeOwned>(&self) -> Result<Head<S>> {
-        let begun = self.numbers(&self.offsets).await?;
+        // In the order opposite to that of their making, so that none is seen before what it follows from.
+        let done = self.numbers(&self.done).await?;
         let decided = self.numbers(&self.commits).await?;
+        let begun = self.numbers(&self.offsets).await?;
+        let last = decided.last().copied();
+        match self.standing(&begun, &decided, &done).await {
+            // A list that grew while it was read looks like a gap, and is none.
+            Err(_) if self.numbers(&self.commits).await?.last().copied() != last => {
+                Err(self.conflict(last.map_or(0, |last| last + 1), "committed"))
+            }
+            head => head,
+        }
+    }
+
+    async fn standing<S: DeserializeOwned>(&self, begun: &[u64], decided: &[u64], done: &[u64]) -> Result<Head<S>> {
+        let missing = |shelf: &Shelf, epoch: u64, why: &str| self.broken(shelf, &epoch.to_string(), why);
         let (last, newest) = (begun.last().copied(), decided.last().copied());
-        if newest > last {
-            let missing = newest.unwrap_or_default();
-            return Err(self.broken(
-                &self.offsets,
-                &missing.to_string(),
-                "it is missing, though the epoch was committed",
-            ));
+        if let Some(orphan) = newest.filter(|newest| Some(*newest) > last) {
+            return Err(missing(&self.offsets, orphan, "it is missing, though the epoch was committed"));
+        }
+        if let Some(orphan) = done.last().filter(|done| Some(**done) > newest) {
+            return Err(missing(&self.commits, *orphan, "it is missing, though the epoch was done"));
         }
         let next = newest.map_or(0, |newest| newest + 1);
         if last.is_some_and(|last| last > next) {
-            return Err(self.broken(&self.commits, &next.to_string(), "it is missing, though later epochs were begun"));
+            return Err(missing(&self.commits, next, "it is missing, though later epochs were begun"));
+        }
+        // Of removed entries nothing is asked.
+        let kept = newest.unwrap_or_default().saturating_sub(KEPT);
+        for (shelf, numbers) in [(&self.offsets, begun), (&self.commits, decided), (&self.done, done)] {
+            if let Some(first) = numbers.first().filter(|first| **first > kept) {
+                return Err(missing(shelf, first - 1, "it is missing before others"));
+            }
         }
         let pending = match last {
             Some(last) if newest != Some(last) => Some(self.entry::<Offsets>(&self.offsets, last).await?),
@@ -122,10 +142,7 @@ impl Ledger {
             Some(n) => Some((self.entry(&self.offsets, n).await?, self.entry(&self.commits, n).await?)),
             None => None,
         };
-        let is_done = match &newest {
-            Some((Offsets { epoch, .. }, _)) => self.numbers(&self.done).await?.last() == Some(epoch),
-            None => true,
-        };
+        let is_done = newest.as_ref().is_none_or(|(Offsets { epoch, .. }, _)| done.last() == Some(epoch));
         Ok(Head { newest, is_done, pending })
     }
 
