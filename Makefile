@@ -6,7 +6,7 @@ conformance := $(or $(RESTMARK_CONFORMANCE),../shared/conformance/run.py)
 
 export RESTMARK_TEST_CACHE := $(cache)
 
-.PHONY: build test lint soak fuzz bench bench-setup bench-decode bench-read bench-peers bench-flights doc
+.PHONY: build test lint soak fuzz bench bench-setup bench-decode bench-read bench-partitions bench-peers bench-flights doc
 
 build:
 	cargo build --release
@@ -39,6 +39,7 @@ fuzz:
 bench:
 	$(MAKE) bench-decode
 	$(MAKE) bench-read
+	$(MAKE) bench-partitions
 	$(MAKE) bench-peers
 	$(MAKE) bench-flights
 
@@ -56,6 +57,9 @@ bench-decode:
 
 bench-read: build bench-setup
 	python3 benches/read.py --bin "$(target)/release/restmark"
+
+bench-partitions: build
+	python3 benches/partitions.py --bin "$(target)/release/restmark"
 
 bench-peers: build bench-setup
 	CARGO_TARGET_DIR="$(abspath $(target))" cargo build --release --locked --manifest-path benches/peers/faucet/Cargo.toml \

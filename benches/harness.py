@@ -52,10 +52,10 @@ def run(command, env=None):
 class Server:
     """`pages.py` in a process of its own, whose CPU nobody counts."""
 
-    def __init__(self, per_page=5000):
+    def __init__(self, per_page=5000, *options):
         self.per_page = per_page
         self.child = subprocess.Popen(
-            [sys.executable, os.path.join(HERE, "pages.py"), "--records", str(per_page)],
+            [sys.executable, os.path.join(HERE, "pages.py"), "--records", str(per_page), *options],
             stdout=subprocess.PIPE, text=True)
         self.base = self.child.stdout.readline().strip()
 
@@ -72,8 +72,8 @@ class Server:
         self.child.wait()
 
 
-def config(server, kind, style, pages, wait=0, gzip=False):
-    """A restmark configuration with one table, `t`, of all 20 columns."""
+def config(server, kind, style, pages, wait=0, gzip=False, more=""):
+    """A restmark configuration with one table, `t`, of all 20 columns and what `more` says."""
     columns = ", ".join(f"{name} {{ type = {of} }}" for name, of in records.COLUMNS[kind.partition("-")[0]].items())
     data = "" if style in ("array", "ndjson") else 'data-path = "/data"'
     return f"""
@@ -84,6 +84,7 @@ tables {{ t {{
   {data}
   pagination {{ {PAGING[style].replace("5000", str(server.per_page))} }}
   columns {{ {columns} }}
+  {more}
 }} }}
 """
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """A loopback server of pages that were rendered once: as many as asked for, by repeating a few.
 
-    python3 benches/pages.py [--port N] [--records 5000] [--distinct 4]     prints its address, serves until killed
+    python3 benches/pages.py [--port N] [--records 5000] [--distinct 4] [--fresh 2]
+                                        prints its address, serves until terminated; --fresh renders each page when it is
+                                        asked for, in so many processes
 
     /KIND/STYLE/PAGES[/WAIT[/gzip]]     KIND    taxi, taxi-messy, lineitem, lineitem-messy
                                         STYLE   offset   ?offset=N&limit=RECORDS, {"data": [...], "next": null, "total": N}
@@ -13,12 +15,15 @@
                                         WAIT    milliseconds before each answer
     /totals/KIND/PAGES                  what must come out: {"rows": N, "sums": [N, N, N], "bytes": N}; the last is in cents
 
-A thread a connection is enough: the work is the kernel's copying, during which Python holds no lock.
+A thread a connection is enough: the work is the kernel's copying, during which Python holds no lock. Rendering does hold it.
 """
 import argparse
 import json
+import multiprocessing
+import signal
 import socket
 import struct
+import sys
 import threading
 import time
 import zlib
@@ -37,17 +42,22 @@ class Refused(Exception):
 class Pages:
     """The rendered pages of all kinds; each kind is rendered when it is first asked for."""
 
-    def __init__(self, per_page, distinct):
-        self.per_page, self.distinct = per_page, distinct
+    def __init__(self, per_page, distinct, fresh):
+        self.per_page, self.distinct, self.fresh = per_page, distinct, fresh
         self.rendered, self.deflated, self.lock = {}, {}, threading.Lock()
 
     def of(self, kind):
-        if kind not in records.KINDS:
-            raise Refused(f"no kind {kind}")
         with self.lock:
             if kind not in self.rendered:
                 self.rendered[kind] = [records.render(kind, page, self.per_page) for page in range(self.distinct)]
             return self.rendered[kind]
+
+    def block(self, kind, page):
+        """The records of one page."""
+        which = page % self.distinct
+        if self.fresh:
+            return self.fresh.apply(records.render, (kind, which, self.per_page))[0]
+        return self.of(kind)[which][0]
 
     def totals(self, kind, count):
         pages, sums, size = self.of(kind), [0, 0, 0, 0], 0
@@ -80,9 +90,11 @@ def answer(pages, target, host):
     if steps[0] == "totals":
         return [], [json.dumps(pages.totals(steps[1], int(steps[2]))).encode()], 0
     kind, style, count = steps[0], steps[1], int(steps[2])
+    if kind not in records.KINDS:
+        raise Refused(f"no kind {kind}")
     wait, packed = int(steps[3]) if len(steps) > 3 else 0, steps[4:] == ["gzip"]
-    rendered = pages.of(kind)
     if style in ("array", "ndjson"):
+        rendered = pages.of(kind)
         which = 0 if style == "array" else 1
         blocks = [rendered[page % pages.distinct][which] for page in range(count)]
         if style == "ndjson":
@@ -104,7 +116,7 @@ def answer(pages, target, host):
         return extra, [HEAD, tail], wait
     if packed:
         return [*extra, "Content-Encoding: gzip"], pages.gzip(kind, page, tail), wait
-    return extra, [HEAD, rendered[page % pages.distinct][0], tail], wait
+    return extra, [HEAD, pages.block(kind, page), tail], wait
 
 
 def place(pages, style, query):
@@ -167,8 +179,12 @@ def main():
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--records", type=int, default=5000, help="of a page")
     parser.add_argument("--distinct", type=int, default=4, help="pages that are rendered; neighbours must differ")
+    parser.add_argument("--fresh", type=int, default=0, help="processes that render each page when it is asked for")
     args = parser.parse_args()
-    pages = Pages(args.records, max(2, args.distinct))
+    # So that the processes end with this one.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    fresh = multiprocessing.Pool(args.fresh) if args.fresh else None
+    pages = Pages(args.records, max(2, args.distinct), fresh)
     with socket.create_server(("127.0.0.1", args.port), backlog=64) as listener:
         print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
         while True:

@@ -1,8 +1,8 @@
 //! The loss report: what a read received, changed, dropped and handed on (R25).
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,18 @@ pub struct Counts {
     pub duplicates_dropped: u64,
     /// Boundary records that did not fit the memory of `dedup-key`.
     pub not_remembered: u64,
+    /// In a child table: rows of its parents, and of theirs, that were read.
+    pub parents: u64,
+    /// Parents whose key is missing, null, empty or no scalar: they have no children.
+    pub parents_without_key: Tally,
+    /// Keys that a URL's path cannot carry (R18).
+    pub keys_refused: Tally,
+    /// Keys that came again: each is read once.
+    pub keys_repeated: Tally,
+    /// Children left out because their first page answered 404.
+    pub children_missing: Tally,
+    /// Records dropped because they belong to no key that was asked for.
+    pub unmatched: Tally,
     /// What is worth saying once, in words.
     pub warnings: Vec<String>,
 }
@@ -101,7 +113,18 @@ impl Counts {
         self.in_future += other.in_future;
         self.duplicates_dropped += other.duplicates_dropped;
         self.not_remembered += other.not_remembered;
-        self.warnings.extend(other.warnings);
+        self.parents += other.parents;
+        self.parents_without_key.merge(other.parents_without_key);
+        self.keys_refused.merge(other.keys_refused);
+        self.keys_repeated.merge(other.keys_repeated);
+        self.children_missing.merge(other.children_missing);
+        self.unmatched.merge(other.unmatched);
+        // Many partitions say the same.
+        for warning in other.warnings {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
     }
 }
 
@@ -122,6 +145,8 @@ pub struct Meter {
     position: Mutex<String>,
     /// What happened to values and records so far.
     losses: Mutex<Counts>,
+    /// Where the parents of a child table are counted.
+    parents: OnceLock<Arc<Meter>>,
 }
 
 impl Meter {
@@ -155,27 +180,84 @@ impl Meter {
         self.position.lock().map(|held| held.clone()).unwrap_or_default()
     }
 
-    /// Takes note of what happened to values and records so far.
+    /// Adds what happened to the values and records of a walk, once it is over.
     pub(crate) fn keep(&self, losses: Counts) {
         if let Ok(mut held) = self.losses.lock() {
-            *held = losses;
+            held.merge(losses);
         }
+    }
+
+    /// What the read of the parents costs and loses counts here too, but for their rows.
+    pub(crate) fn add_parents(&self, parents: Arc<Self>) {
+        let _ = self.parents.set(parents);
     }
 
     /// The loss report so far, also of a read that ended without a receipt (R25).
     pub fn counts(&self) -> Counts {
-        Counts {
+        let mut counts = Counts {
             requests: Self::get(&self.requests),
             retries: Self::get(&self.retries),
             pages: Self::get(&self.pages),
             bytes: Self::get(&self.bytes),
             rows_read: Self::get(&self.rows),
             ..self.losses.lock().map(|held| held.clone()).unwrap_or_default()
+        };
+        if let Some(parents) = self.parents.get().map(|parents| parents.counts()) {
+            let read = parents.parents + parents.rows_read;
+            counts.merge(Counts { parents: read, rows_read: 0, rows_emitted: 0, ..parents });
         }
+        counts
     }
 
     /// What was said last.
     pub fn note(&self) -> String {
         self.note.lock().map(|held| held.clone()).unwrap_or_default()
+    }
+}
+
+/// The figures of all reads of a run, whether they stand beside or behind each other.
+#[derive(Debug, Default)]
+pub struct Meters(Mutex<Reads>);
+
+#[derive(Debug, Default)]
+struct Reads {
+    ended: Counts,
+    live: Vec<Arc<Meter>>,
+}
+
+impl Meters {
+    /// Something worth saying that belongs to no single read.
+    pub(crate) fn warn(&self, warnings: &[String]) {
+        if let Ok(mut reads) = self.0.lock() {
+            reads.ended.merge(Counts { warnings: warnings.to_vec(), ..Counts::default() });
+        }
+    }
+
+    /// A read begins.
+    pub(crate) fn begin(&self, meter: &Arc<Meter>) {
+        if let Ok(mut reads) = self.0.lock() {
+            reads.live.push(Arc::clone(meter));
+        }
+    }
+
+    /// A read has ended, well or not: its counts stay.
+    pub(crate) fn end(&self, meter: &Arc<Meter>) {
+        if let Ok(mut reads) = self.0.lock() {
+            reads.live.retain(|live| !Arc::ptr_eq(live, meter));
+            reads.ended.merge(meter.counts());
+        }
+    }
+
+    /// The loss report of everything so far (R25).
+    pub fn counts(&self) -> Counts {
+        let Ok(reads) = self.0.lock() else { return Counts::default() };
+        let mut counts = reads.ended.clone();
+        reads.live.iter().for_each(|meter| counts.merge(meter.counts()));
+        counts
+    }
+
+    /// The reads that have not ended, the first one first.
+    pub fn live(&self) -> Vec<Arc<Meter>> {
+        self.0.lock().map(|reads| reads.live.clone()).unwrap_or_default()
     }
 }

@@ -89,13 +89,16 @@ struct Inner {
     message: String,
     context: Vec<(&'static str, String)>,
     problems: Vec<Problem>,
+    /// The HTTP status that it is about.
+    status: Option<u16>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
     /// An error of `kind` that says `message`.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), context: Vec::new(), problems: Vec::new(), source: None }))
+        let (message, context, problems) = (message.into(), Vec::new(), Vec::new());
+        Self(Box::new(Inner { kind, message, context, problems, status: None, source: None }))
     }
 
     /// All the problems of a configuration at once (R11). `problems` must not be empty.
@@ -118,6 +121,13 @@ impl Error {
         self
     }
 
+    /// The same error with other words before the rest of its context.
+    #[must_use]
+    pub(crate) fn reworded(mut self, words: impl FnOnce(&str) -> String) -> Self {
+        self.0.message = words(&self.0.message);
+        self
+    }
+
     /// Keeps the cause for `source()`; it does not appear in the one line.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
@@ -136,12 +146,24 @@ impl Error {
         self
     }
 
+    /// The same error, about an answer with this HTTP status.
+    #[must_use]
+    pub(crate) fn with_status(mut self, status: u16) -> Self {
+        self.0.status = Some(status);
+        self
+    }
+
+    /// The HTTP status that it is about, if the API answered with one that is an error.
+    pub fn status(&self) -> Option<u16> {
+        self.0.status
+    }
+
     /// The same error without its cause, for whoever holds it only by reference.
     #[must_use]
     pub fn copied(&self) -> Self {
-        let Inner { kind, message, context, problems, .. } = &*self.0;
+        let Inner { kind, message, context, problems, status, .. } = &*self.0;
         let (message, context, problems) = (message.clone(), context.clone(), problems.clone());
-        Self(Box::new(Inner { kind: *kind, message, context, problems, source: None }))
+        Self(Box::new(Inner { kind: *kind, message, context, problems, status: *status, source: None }))
     }
 
     /// Whose fault it is.

@@ -1,13 +1,18 @@
 //! The only loop: fetch, decode, paginate. A read yields batches and, last and once, a receipt (R1).
 
+mod children;
+mod lineage;
 mod trim;
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hasher as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -22,6 +27,9 @@ use crate::plan::request::{RequestTemplate, without_param, without_user};
 use crate::plan::{Partition, Request, Slice};
 use crate::position::instant::minus;
 use crate::position::{Boundary, BoundaryPolicy, Position, Seen};
+use crate::schema::TableSchema;
+use children::Children;
+use lineage::Lineage;
 use trim::Trim;
 
 /// What a [`Read`] yields: any number of batches and then, exactly once and last, a receipt.
@@ -53,9 +61,16 @@ struct Proof {
 pub(crate) struct End {
     pub(crate) position: Option<Position>,
     pub(crate) seen: Seen,
+    /// The content of the first page, where windows of offsets must differ in it.
+    pub(crate) content: Option<u128>,
 }
 
 impl Receipt {
+    fn of(partition: &Partition, end: End, counts: Counts) -> Self {
+        let (plan, partition) = (partition.plan.clone(), partition.id.clone());
+        Self(Box::new(Proof { plan, partition, end, counts }))
+    }
+
     /// The loss report of the partition (R25).
     pub fn counts(&self) -> &Counts {
         &self.0.counts
@@ -69,6 +84,10 @@ impl Receipt {
         &self.0.partition
     }
 
+    pub(crate) fn content(&self) -> Option<u128> {
+        self.0.end.content
+    }
+
     pub(crate) fn into_end(self) -> End {
         self.0.end
     }
@@ -76,7 +95,7 @@ impl Receipt {
     /// A receipt without a read, for unit tests of what follows it.
     #[cfg(test)]
     pub(crate) fn forged(plan: &str, partition: &str, position: Option<Position>) -> Self {
-        let end = End { position, seen: Seen::default() };
+        let end = End { position, seen: Seen::default(), content: None };
         let (plan, partition) = (plan.to_owned(), partition.to_owned());
         Self(Box::new(Proof { plan, partition, end, counts: Counts::default() }))
     }
@@ -91,6 +110,9 @@ pub struct Read {
     _task: Running<()>,
 }
 
+/// Where events go.
+type Sender = mpsc::Sender<Result<Event>>;
+
 impl Read {
     /// Starts reading; must be called inside a Tokio runtime.
     pub(crate) fn start(
@@ -100,12 +122,11 @@ impl Read {
         partition: &Partition,
     ) -> Result<Self> {
         let meter = Arc::new(Meter::default());
-        let client = client.for_read(&table.headers, Arc::clone(&meter)).with_share(partition.share);
-        let reader = Reader::new(client, config, table, partition, Arc::clone(&meter))?;
-        let head = Arc::clone(&reader.head);
-        let (events, receiver) = mpsc::channel(reader.ahead);
+        let reading = Reading::new(client, config, table, partition, &meter)?;
+        let head = Arc::clone(reading.head());
+        let (events, receiver) = mpsc::channel(reading.ahead());
         let task = tokio::spawn(async move {
-            let outcome = reader.run(&events).await;
+            let outcome = reading.run(&events).await;
             let event = match outcome {
                 Ok(Some(receipt)) => Ok(Event::Done(receipt)),
                 Ok(None) => return,
@@ -158,6 +179,53 @@ impl<T> Drop for Running<T> {
     }
 }
 
+/// What reads a partition: one walk, or those of the children of a parent's rows.
+enum Reading {
+    Walk(Box<Reader>),
+    Children(Box<Children>),
+}
+
+impl Reading {
+    /// `client` is the source's.
+    fn new(
+        client: &Client,
+        config: &SourceConfig,
+        table: &TableConfig,
+        partition: &Partition,
+        meter: &Arc<Meter>,
+    ) -> Result<Self> {
+        if let Some(child) = &table.child {
+            let children = Children::new(client, config, table, child, partition, meter)?;
+            return Ok(Self::Children(Box::new(children)));
+        }
+        let client = client.for_read(&table.headers, Arc::clone(meter)).with_share(partition.share);
+        Ok(Self::Walk(Box::new(Reader::new(client, config, table, partition, Arc::clone(meter))?)))
+    }
+
+    fn head(&self) -> &Arc<Head> {
+        match self {
+            Self::Walk(reader) => &reader.head,
+            Self::Children(children) => children.head(),
+        }
+    }
+
+    /// Events that may wait for the consumer.
+    fn ahead(&self) -> usize {
+        match self {
+            Self::Walk(reader) => reader.ahead,
+            Self::Children(children) => children.ahead(),
+        }
+    }
+
+    /// Reads to the end; `None` where a limit or the consumer stopped it. Boxed: parents may have parents.
+    fn run(self, events: &Sender) -> BoxFuture<'_, Result<Option<Receipt>>> {
+        match self {
+            Self::Walk(reader) => reader.run(events).boxed(),
+            Self::Children(children) => children.run(events).boxed(),
+        }
+    }
+}
+
 /// The state of the loop.
 struct Reader {
     client: Client,
@@ -176,6 +244,14 @@ struct Reader {
     counts: Counts,
     meter: Arc<Meter>,
     trim: Trim,
+    /// The content of the first page of a window of offsets.
+    content: Option<u128>,
+    /// In a walk of a child table: whose children its rows are.
+    lineage: Option<Lineage>,
+    /// A 404 instead of the first page is no failure.
+    may_be_missing: bool,
+    /// Whether no other walk is under way beside this one; `None` where there never is.
+    alone: Option<Arc<AtomicBool>>,
     head: Arc<Head>,
 }
 
@@ -244,15 +320,24 @@ impl Reader {
             partition: partition.clone(),
             meter,
             trim,
+            lineage: None,
+            may_be_missing: false,
+            alone: None,
+            content: None,
             head: Arc::default(),
         })
     }
 
     /// Walks to the end. `None` where the limit or the consumer stopped it: no receipt (R1).
-    async fn run(mut self, events: &mpsc::Sender<Result<Event>>) -> Result<Option<Receipt>> {
+    async fn run(mut self, events: &Sender) -> Result<Option<Receipt>> {
         let outcome = match self.walk_on(events).await {
             Ok(true) => self.receipt().map(Some),
             Ok(false) => Ok(None),
+            Err(error) if self.is_missing(&error) => {
+                let keys = self.lineage.iter().flat_map(Lineage::keys);
+                keys.for_each(|key| self.counts.children_missing.add(|| self.client.redactor().scrub(key)));
+                self.receipt().map(Some)
+            }
             Err(error) => Err(error),
         };
         if !matches!(outcome, Ok(Some(_))) {
@@ -261,7 +346,12 @@ impl Reader {
         outcome.map_err(|error| self.in_context(error))
     }
 
-    async fn walk_on(&mut self, events: &mpsc::Sender<Result<Event>>) -> Result<bool> {
+    /// Whether the error is that a child is not there, which is no failure.
+    fn is_missing(&self, error: &Error) -> bool {
+        self.may_be_missing && self.walk.pages() == 0 && error.status() == Some(404)
+    }
+
+    async fn walk_on(&mut self, events: &Sender) -> Result<bool> {
         let mut sent = VecDeque::new();
         loop {
             let passed = match self.bodies {
@@ -284,7 +374,7 @@ impl Reader {
     }
 
     /// The page of the current request, whether it was sent ahead or not. `None` where the consumer has enough.
-    async fn page(&mut self, sent: &mut Sent, events: &mpsc::Sender<Result<Event>>) -> Result<Option<Passed>> {
+    async fn page(&mut self, sent: &mut Sent, events: &Sender) -> Result<Option<Passed>> {
         self.send_ahead(sent);
         let Some((_, mut running)) = sent.pop_front() else {
             return Err(Error::new(ErrorKind::Bug, "no request is on its way"));
@@ -295,16 +385,27 @@ impl Reader {
         match arrived {
             Arrived::Whole(response) => {
                 self.send_next(&response, sent);
+                // What was just started waits on this thread: it leaves before the thread is busy with rows.
+                tokio::task::yield_now().await;
                 self.whole(*response).map(Some)
             }
             Arrived::Large(large) => self.large(large, events).await,
         }
     }
 
-    /// Sends the request that a page seems to lead to, before its rows are built.
+    /// Sends the requests that a page seems to lead to, before its rows are built: the page has arrived, so one more
+    /// may be on its way.
     fn send_next(&self, response: &Response, sent: &mut Sent) {
         let Bodies::Whole(decoder) = &self.bodies else { return };
-        if !sent.is_empty() || self.partition.limit.is_some() {
+        if self.partition.limit.is_some() {
+            return;
+        }
+        while sent.len() < self.ahead.max(1)
+            && let Some(request) = self.walk.ahead(sent.len() as u64 + 1)
+        {
+            sent.push_back(self.send(request));
+        }
+        if !sent.is_empty() {
             return;
         }
         let envelope = match self.table.pagination.style {
@@ -334,7 +435,7 @@ impl Reader {
 
     /// A page that is too large to be held: its rows are handed on as they come; asked again only before the first of
     /// them left (R19, R26).
-    async fn large(&mut self, mut large: Box<Large>, events: &mpsc::Sender<Result<Event>>) -> Result<Option<Passed>> {
+    async fn large(&mut self, mut large: Box<Large>, events: &Sender) -> Result<Option<Passed>> {
         let fresh = self.boundary.clone();
         loop {
             let mut handed_on = false;
@@ -351,12 +452,7 @@ impl Reader {
     }
 
     /// One try at such a page.
-    async fn pieces(
-        &mut self,
-        large: &mut Large,
-        handed_on: &mut bool,
-        events: &mpsc::Sender<Result<Event>>,
-    ) -> Result<Option<Passed>> {
+    async fn pieces(&mut self, large: &mut Large, handed_on: &mut bool, events: &Sender) -> Result<Option<Passed>> {
         let response = large.response();
         self.bodies.begin_page(&mut self.boundary)?;
         // What a try counted that is given up counts for nothing.
@@ -389,7 +485,8 @@ impl Reader {
         if sent.front().is_some_and(|(request, _)| request != self.walk.current()) {
             sent.clear();
         }
-        while sent.len() < self.ahead.max(1) {
+        let is_alone = self.alone.as_ref().is_none_or(|alone| alone.load(Ordering::Relaxed));
+        while sent.len() < if is_alone { self.ahead.max(1) } else { 1 } {
             let request = match sent.len() {
                 0 => Some(self.walk.current().clone()),
                 steps => self.walk.ahead(steps as u64),
@@ -400,7 +497,7 @@ impl Reader {
     }
 
     /// A streamed body: rows are handed on as they come; asked again only before the first of them left (R19).
-    async fn streamed(&mut self, events: &mpsc::Sender<Result<Event>>) -> Result<Option<Passed>> {
+    async fn streamed(&mut self, events: &Sender) -> Result<Option<Passed>> {
         let mut attempts = self.client.attempts();
         let fresh = self.boundary.clone();
         loop {
@@ -414,12 +511,7 @@ impl Reader {
     }
 
     /// One try at a streamed body. `None` where the consumer has enough.
-    async fn body(
-        &mut self,
-        attempts: &mut Attempts,
-        handed_on: &mut bool,
-        events: &mpsc::Sender<Result<Event>>,
-    ) -> Result<Option<Passed>> {
+    async fn body(&mut self, attempts: &mut Attempts, handed_on: &mut bool, events: &Sender) -> Result<Option<Passed>> {
         let mut streamed = self.client.open(self.walk.current(), attempts).await?;
         self.bodies.begin()?;
         let (mut whole, mut content) = (Page::default(), DefaultHasher::new());
@@ -468,6 +560,9 @@ impl Reader {
             content: (page.content != 0).then_some(page.content),
             envelope: &page.envelope,
         };
+        if self.walk.pages() == 0 && matches!(self.partition.slice, Slice::Offset { .. }) {
+            self.content = answer.content.filter(|_| answer.received > 0);
+        }
         let step = self.walk.advance(answer).map_err(|e| e.with("page", self.walk.pages()))?;
         self.meter.stand_at(&self.stands_at());
         let is_led = matches!(self.table.pagination.style, Style::Cursor { .. } | Style::NextUrl { .. });
@@ -478,16 +573,17 @@ impl Reader {
     }
 
     /// Hands rows to the consumer; `false` when it is gone or has enough.
-    async fn hand_on(
-        &mut self,
-        batches: impl Iterator<Item = Result<RecordBatch>>,
-        events: &mpsc::Sender<Result<Event>>,
-    ) -> Result<bool> {
+    async fn hand_on(&mut self, batches: impl Iterator<Item = Result<RecordBatch>>, events: &Sender) -> Result<bool> {
         for batch in batches {
             if self.head.columns.get().is_none() {
-                let _ = self.head.columns.set(self.bodies.columns());
+                let mut columns = self.bodies.columns();
+                columns.retain(|column| self.lineage.as_ref().is_none_or(|lineage| lineage.name() != column.name));
+                let _ = self.head.columns.set(columns);
             }
             let mut batch = self.trim.apply(batch?)?;
+            if let Some(lineage) = &self.lineage {
+                batch = lineage.apply(batch, &mut self.counts)?;
+            }
             if let Some(limit) = self.partition.limit {
                 let left = limit.saturating_sub(self.counts.rows_emitted);
                 let rows = usize::try_from(left).unwrap_or(usize::MAX).min(batch.num_rows());
@@ -508,11 +604,11 @@ impl Reader {
         self.partition.limit.is_some_and(|limit| self.counts.rows_emitted >= limit)
     }
 
-    /// The one place where a receipt is made: the walk has ended by itself.
+    /// The receipt of a walk that has ended by itself.
     fn receipt(&mut self) -> Result<Receipt> {
+        self.walk.ended()?;
         let end = self.boundary.clone().finish();
         self.counts.not_remembered = end.not_remembered;
-        self.leave_counts();
         let position = match self.table.checkpoint.as_ref().map(|c| &c.mode) {
             None => None,
             Some(ModeConfig::Cursor) => self.walk.cursor().map(|cursor| Position::Cursor(cursor.to_owned())),
@@ -528,15 +624,12 @@ impl Reader {
                 "the API's position contains a credential: it cannot be stored (R23); ask the API for another style",
             ));
         }
-        Ok(Receipt(Box::new(Proof {
-            plan: self.partition.plan.clone(),
-            partition: self.partition.id.clone(),
-            end: End { position, seen: end.seen },
-            counts: self.meter.counts(),
-        })))
+        self.leave_counts();
+        let end = End { position, seen: end.seen, content: self.content };
+        Ok(Receipt::of(&self.partition, end, self.meter.counts()))
     }
 
-    /// The loss report so far goes to the meter, whether a receipt follows or not (R25).
+    /// The loss report goes to the meter, once, whether a receipt follows or not (R25).
     fn leave_counts(&mut self) {
         let (count, first) = self.boundary.without_position();
         let first = first.map(|text| self.client.redactor().scrub(text));
@@ -572,9 +665,16 @@ impl Bodies {
         config: &SourceConfig,
         table: &TableConfig,
         partition: &Partition,
-        select: Option<Vec<String>>,
+        mut select: Option<Vec<String>>,
     ) -> Result<Self> {
-        let (mut spec, schema) = (DecodeSpec::for_table(table), crate::schema::for_table(table));
+        let (mut spec, mut schema) = (DecodeSpec::for_table(table), crate::schema::for_table(table));
+        if let Some(child) = &table.child {
+            // The parent's key is put beside the rows, once these are there.
+            spec.beside = lineage::beside(child, config.http.response_format);
+            schema = schema.map(|schema| TableSchema { parent: None, ..schema });
+            let own = |names: Vec<String>| names.into_iter().filter(|name| *name != child.column()).collect();
+            select = select.map(own);
+        }
         if let (Some(limit), Some(_)) = (partition.limit, &schema) {
             // A stream that never ends would have to fill a batch first.
             spec.batch_rows = spec.batch_rows.min(usize::try_from(limit).unwrap_or(usize::MAX)).max(1);

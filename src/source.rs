@@ -199,6 +199,16 @@ impl Source {
         self.plan_at(scan, Utc::now()).await
     }
 
+    /// The plan of a scan as far as it can be told without asking the API: columns that are still to be asked for or
+    /// inferred are not known to it. For looking at, not for reading.
+    ///
+    /// # Errors
+    /// As [`Source::plan`].
+    pub async fn draft(&self, scan: Scan) -> Result<Plan> {
+        let table = self.table(&scan.table)?.config;
+        self.freeze(scan, table, table, Utc::now()).await
+    }
+
     /// [`Source::plan`] with the clock passed in.
     pub async fn plan_at(&self, mut scan: Scan, now: Instant) -> Result<Plan> {
         let table = self.table(&scan.table)?;
@@ -212,17 +222,21 @@ impl Source {
         if let Some(columns) = columns {
             resolved = Cow::Owned(with_columns(&resolved, columns)?);
         }
-        if let (Some(schema), Some(names)) = (crate::schema::for_table(&resolved), &scan.select) {
+        self.freeze(scan, table.config, &resolved, now).await
+    }
+
+    async fn freeze(&self, scan: Scan, table: &TableConfig, resolved: &TableConfig, now: Instant) -> Result<Plan> {
+        if let (Some(schema), Some(names)) = (crate::schema::for_table(resolved), &scan.select) {
             schema.project(names).map_err(|unknown| {
                 let said = format!("there is no column {unknown:?}; columns: {}", schema.names().join(", "));
                 Error::new(ErrorKind::Scan, said).with("table", &scan.table)
             })?;
         }
-        let loaded = match table.config.checkpoint {
-            Some(_) if !scan.apart => Some(self.checkpoints().usable(table.config).await?),
+        let loaded = match table.checkpoint {
+            Some(_) if !scan.apart => Some(self.checkpoints().usable(table).await?),
             _ => None,
         };
-        Plan::freeze(scan, &self.config, &resolved, loaded, unique_id(now), now)
+        Plan::freeze(scan, &self.config, resolved, loaded, unique_id(now), now)
     }
 
     /// Starts reading a partition; must be called inside a Tokio runtime.
@@ -233,13 +247,16 @@ impl Source {
         Read::start(&self.client, &self.config, &*self.planned(partition)?, partition)
     }
 
-    /// The request that a partition begins with, as messages may show it: nothing is sent.
+    /// The request that a partition begins with, as messages may show it: nothing is sent. `{key}` stands where a
+    /// parent's key will.
     ///
     /// # Errors
-    /// As [`Source::read`].
+    /// Kind `Scan` for a table that this source does not have.
     pub fn first_request(&self, partition: &Partition) -> Result<String> {
-        let request = first_request(&*self.planned(partition)?, partition)?;
-        Ok(format!("{} {}", request.method.as_str(), self.client.shown(&request.url)))
+        let request = first_request(self.table(&partition.table)?.config, partition)?;
+        let url = self.client.shown(&request.url).replace("%7B", "{").replace("%7D", "}");
+        let body = request.body.map(|body| format!(" {}", self.redactor().scrub(&body))).unwrap_or_default();
+        Ok(format!("{} {url}{body}", request.method.as_str()))
     }
 
     /// The table of a partition, with the columns it was planned with.

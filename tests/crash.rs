@@ -114,7 +114,7 @@ fn stopping(k: usize, stop: Stop) -> (Effects, Arc<AtomicUsize>) {
 async fn run(place: &Place, out: &Path, store: Arc<dyn CheckpointStore>) -> restmark::Result<Outcome> {
     let source = Source::open(place.path("source.conf"))?.checkpoints_in(&store);
     let run = BatchRun::new("rows", Output::directory(out, Format::Ndjson));
-    run.run(&source, Utc::now(), &|_| {}, std::future::pending()).await
+    run.run(&source, Utc::now(), &Arc::default(), std::future::pending()).await
 }
 
 /// A run that is stopped at effect k, for every k and each way to stop, on a first run and on a later one.

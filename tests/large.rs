@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Api, Mark, Place, Trap, get};
+use crate::support::{Api, Mark, Place, Reply, Route, Trap, get};
 
 const CONFIG: &str = r#"
 base-url = "{{BASE}}"
@@ -27,13 +27,14 @@ const MANY: i64 = 12_000;
 fn r26_a_large_page_is_read_like_any_other() {
     let api = Api::new(vec![
         get("/rows", &page(0, MANY, 0, Some("A"))),
-        get("/rows?cursor=A", &page(MANY, MANY, 9 << 20, None)),
+        get("/rows?cursor=A", &page(MANY, MANY, 9 << 20, Some("B"))),
+        Route::new("GET", "/rows?cursor=B", Reply::json(&page(2 * MANY, MANY, 0, None)).gzip()),
     ]);
     let place = Place::new(&api.base(), CONFIG);
     let output = place.read("rows").output().expect(0);
-    assert_eq!(output.ids(), (0..2 * MANY).collect::<Vec<_>>());
-    output.says("24000 rows read, 24000 emitted; 2 pages, 2 requests, 0 retries");
-    assert_eq!(place.mark("rows").position(), json!({ "type": "cursor", "value": "A" }));
+    assert_eq!(output.ids(), (0..3 * MANY).collect::<Vec<_>>());
+    output.says("36000 rows read, 36000 emitted; 3 pages, 3 requests, 0 retries");
+    assert_eq!(place.mark("rows").position(), json!({ "type": "cursor", "value": "B" }));
 }
 
 #[test]

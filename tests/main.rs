@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bodies;
+mod children;
 mod cli;
 mod crash;
 mod explode;
@@ -14,7 +15,11 @@ mod kill;
 mod large;
 mod openapi;
 mod output;
+mod partitions;
+mod pushdown;
 mod real;
+mod real_filters;
+mod real_partitions;
 #[cfg(feature = "sql")]
 mod sql;
 mod stores;

@@ -1,6 +1,7 @@
 //! The words of the command line.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 #[cfg(feature = "sql")]
@@ -12,6 +13,7 @@ Examples:
   restmark demo                                     see it work, without an API of your own
   restmark check github.conf                        every problem of a configuration, and what each table promises
   restmark preview github.conf events               the first rows
+  restmark explain github.conf events --where \"...\"  what would be asked, and what is left to do, without asking
   restmark read github.conf events                  NDJSON on standard output, then the checkpoint moves
   restmark read github.conf events --to out/        a new Parquet file in out/, then the checkpoint moves
   restmark checkpoint show github.conf events       where the next read starts
@@ -70,8 +72,8 @@ pub(super) enum Command {
         /// For this shell
         shell: clap_complete::Shell,
     },
-    #[command(hide = true)]
-    Explain(Later),
+    /// Print what a read would ask the API, and what of a query is left to do; asks nothing
+    Explain(ExplainArgs),
     #[command(hide = true)]
     Stream(Later),
     /// Answer a SQL query over the tables; moves nothing
@@ -138,6 +140,16 @@ pub(super) struct ReadArgs {
     /// What files mean that are already there, for a table without a checkpoint [default: error]
     #[arg(long, value_enum)]
     pub(super) mode: Option<ModeArg>,
+    #[command(flatten)]
+    pub(super) query: QueryArgs,
+    /// Partitions that are read at a time [default: the cores there are]
+    #[arg(long, value_name = "N")]
+    pub(super) parallel: Option<NonZeroUsize>,
+}
+
+/// What of a table is read.
+#[derive(Debug, clap::Args)]
+pub(super) struct QueryArgs {
     /// Only these columns, in this order
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(super) select: Option<Vec<String>>,
@@ -150,9 +162,14 @@ pub(super) struct ReadArgs {
     /// Read from the beginning, whatever the stored position; the commit follows (an offset or timestamp never goes back)
     #[arg(long)]
     pub(super) full: bool,
-    /// Not there yet
-    #[arg(long, hide = true, value_name = "N")]
-    pub(super) parallel: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ExplainArgs {
+    #[command(flatten)]
+    pub(super) of: TableArg,
+    #[command(flatten)]
+    pub(super) query: QueryArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

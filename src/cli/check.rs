@@ -14,12 +14,13 @@ pub(super) async fn run(config: &Path, connect: bool, console: &mut Console) -> 
     for table in &source.config().tables {
         let file = source.checkpoints().path(&table.name).map_or_else(String::new, |file| format!(", in {file}"));
         console.print(&format!(
-            "{}\n  endpoint    {} {}\n{}  paging      {}\n  checkpoint  {}{file}\n  guarantee   {}",
+            "{}\n  endpoint    {} {}\n{}  paging      {}\n{}  checkpoint  {}{file}\n  guarantee   {}",
             table.name,
             table.method.as_str(),
             table.url,
             columns(&source, table),
             describe::paging(&table.pagination),
+            describe::slices(table).map_or_else(String::new, |slices| format!("  partitions  {slices}\n")),
             describe::checkpoint(table),
             describe::guarantee(table),
         ))?;

@@ -1,7 +1,8 @@
 //! A table in words: how it pages, what it keeps, what that guarantees.
 
 use crate::config::{
-    CursorFrom, CursorTo, DeclaredEnd, ModeConfig, Pagination, SchemaMode, Style, TableConfig, exploded_name,
+    CursorFrom, CursorTo, DeclaredEnd, Join, ModeConfig, Pagination, Partitioning, SchemaMode, Style, TableConfig,
+    exploded_name,
 };
 
 /// How the endpoint pages.
@@ -56,6 +57,27 @@ pub(super) fn exploded(table: &TableConfig) -> Vec<(String, String)> {
         return vec![(exploded_name(&table.name, "<field>"), what)];
     }
     table.json_columns().map(|column| (exploded_name(&table.name, column), of(column))).collect()
+}
+
+/// How the table is cut into slices, or whose rows lead to it; `None` where it is read as one.
+pub(super) fn slices(table: &TableConfig) -> Option<String> {
+    let kind = table.partition.as_ref().map(|partition| match partition {
+        Partitioning::Offset { size, count } => format!("{count} windows of {size} records"),
+        Partitioning::Enum { param, values } => format!("one for each of {} values of {param}", values.len()),
+        Partitioning::Dates { column, range, .. } => {
+            format!("windows of {}s of {column}, between the bounds a query sets", range.as_secs_f64())
+        }
+    });
+    let parent = table.child.as_ref().map(|child| {
+        let how = match &child.join {
+            Join::NestedLoop { .. } => format!("one walk for each {} of {}", child.key, child.parent),
+            Join::Batch { param, size, .. } => {
+                format!("one walk for {size} of {} of {}, in {param}", child.key, child.parent)
+            }
+        };
+        format!("{how}; the key is in column {}", child.column())
+    });
+    kind.or(parent)
 }
 
 /// What the checkpoint keeps.

@@ -7,6 +7,7 @@ mod completions;
 mod console;
 mod demo;
 mod describe;
+mod explain;
 mod log;
 #[cfg(feature = "sql")]
 mod plain;
@@ -93,7 +94,7 @@ async fn look(command: Command, console: &mut Console) -> Result<()> {
         Command::Demo => demo::run(console).await,
         Command::Completions { shell } => completions::run(shell),
         Command::Read(_) => Err(Error::new(ErrorKind::Bug, "read has its own way")),
-        Command::Explain(_) => later("explain"),
+        Command::Explain(args) => explain::run(args, console).await,
         Command::Stream(_) => later("stream"),
         #[cfg(feature = "sql")]
         Command::Sql(args) => sql::run(args, console).await,

@@ -8,41 +8,36 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressState, ProgressStyl
 
 use super::console::Console;
 use super::counted;
-use crate::counts::Meter;
+use crate::counts::Meters;
 use crate::run::BatchRun;
 use crate::sink::Destination;
 
 /// The live line, if there is one.
 pub(super) struct Bar {
     line: ProgressBar,
-    table: String,
-    console: Console,
 }
 
 impl Bar {
-    pub(super) fn new(console: &Console, run: &BatchRun) -> Self {
+    /// Shows the figures of a run's reads, as they are.
+    pub(super) fn new(console: &Console, run: &BatchRun, meters: &Arc<Meters>) -> Self {
         // Rows on the same terminal would tear the line apart.
         let torn = run.output.destination == Destination::Stdout && stdout().is_terminal();
         let shown = stderr().is_terminal() && !console.is_quiet() && !console.is_json() && !torn;
-        let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-        Self { line: bar, table: run.table.clone(), console: console.clone() }
-    }
-
-    /// Shows the figures of this read from now on.
-    pub(super) fn follow(&self, meter: &Arc<Meter>) {
-        if self.line.is_hidden() {
-            return;
+        if !shown {
+            return Self { line: ProgressBar::hidden() };
         }
-        let (meter, console) = (Arc::clone(meter), self.console.clone());
+        let line = ProgressBar::new_spinner();
+        let (meters, console) = (Arc::clone(meters), console.clone());
         let figures = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
             // A line that cannot be formatted is not shown.
-            let _ = out.write_str(&console.scrub(&figures(&meter, state.elapsed())));
+            let _ = out.write_str(&console.scrub(&figures(&meters, state.elapsed())));
         };
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix}: {figures}") {
-            self.line.set_style(style.with_key("figures", figures));
-            self.line.set_prefix(self.table.clone());
-            self.line.enable_steady_tick(Duration::from_millis(120));
+            line.set_style(style.with_key("figures", figures));
+            line.set_prefix(run.table.clone());
+            line.enable_steady_tick(Duration::from_millis(120));
         }
+        Self { line }
     }
 
     /// Takes the line away.
@@ -51,17 +46,20 @@ impl Bar {
     }
 }
 
-fn figures(meter: &Meter, elapsed: Duration) -> String {
-    let rows = Meter::get(&meter.rows);
+fn figures(meters: &Meters, elapsed: Duration) -> String {
+    let (counts, reads) = (meters.counts(), meters.live());
     let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
     let mut line = format!(
         "{}, {} rows, {}, {} rows/s",
-        counted(Meter::get(&meter.pages), "page"),
-        HumanCount(rows),
-        HumanBytes(Meter::get(&meter.bytes)),
-        HumanCount(rows.saturating_mul(1_000) / millis),
+        counted(counts.pages, "page"),
+        HumanCount(counts.rows_read),
+        HumanBytes(counts.bytes),
+        HumanCount(counts.rows_read.saturating_mul(1_000) / millis),
     );
-    for said in [meter.position(), meter.note()] {
+    if reads.len() > 1 {
+        line = format!("{line}, {}", counted(reads.len() as u64, "partition"));
+    }
+    for said in reads.first().iter().flat_map(|meter| [meter.position(), meter.note()]) {
         if !said.is_empty() {
             line = format!("{line}; {said}");
         }

@@ -1,38 +1,29 @@
 //! `restmark read`: one batch run and its loss report.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use chrono::Utc;
 
 use super::args::{FormatArg, ModeArg, ReadArgs};
 use super::console::Console;
 use super::progress::Bar;
-use super::{Ended, later, open, report};
-use crate::counts::Meter;
+use super::{Ended, open, report};
+use crate::counts::Meters;
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Predicate;
 use crate::run::{BatchRun, Outcome};
 use crate::sink::{Destination, Existing, Format, Output};
 
 pub(super) async fn run(args: ReadArgs, console: &mut Console, interrupted: impl Future<Output = ()>) -> Result<Ended> {
-    if args.parallel.is_some() {
-        return later("read --parallel").map(|()| Ended::Well);
-    }
     let source = open(&args.of.config, console)?;
     let run = batch_run(args)?;
     for warning in run.warnings(&source)? {
         console.warn(&warning);
     }
-    let bar = Bar::new(console, &run);
-    let last: Mutex<Option<Arc<Meter>>> = Mutex::new(None);
-    let watch = |meter: &Arc<Meter>| {
-        bar.follow(meter);
-        if let Ok(mut last) = last.lock() {
-            *last = Some(Arc::clone(meter));
-        }
-    };
-    let outcome = run.run(&source, Utc::now(), &watch, interrupted).await;
+    let meters = Arc::new(Meters::default());
+    let bar = Bar::new(console, &run, &meters);
+    let outcome = run.run(&source, Utc::now(), &meters, interrupted).await;
     bar.clear();
     match outcome {
         Ok(Outcome::Done(report)) => {
@@ -40,9 +31,7 @@ pub(super) async fn run(args: ReadArgs, console: &mut Console, interrupted: impl
             Ok(Ended::Well)
         }
         unfinished => {
-            if let Some(meter) = last.lock().ok().and_then(|last| last.clone()) {
-                report::print_failed(console, &run, &meter.counts());
-            }
+            report::print_failed(console, &run, &meters.counts());
             unfinished.map(|_| Ended::Interrupted)
         }
     }
@@ -69,12 +58,14 @@ fn batch_run(args: ReadArgs) -> Result<BatchRun> {
         ModeArg::Append => Existing::Append,
         ModeArg::Overwrite => Existing::Overwrite,
     });
+    let output = Output { destination, format: format.unwrap_or_default(), existing };
+    let every = BatchRun::new(args.of.table, output);
     Ok(BatchRun {
-        table: args.of.table,
-        output: Output { destination, format: format.unwrap_or_default(), existing },
-        select: args.select,
-        filter: args.filter.as_deref().map(Predicate::parse).transpose()?,
-        limit: args.limit,
-        full: args.full,
+        select: args.query.select,
+        filter: args.query.filter.as_deref().map(Predicate::parse).transpose()?,
+        limit: args.query.limit,
+        full: args.query.full,
+        parallel: args.parallel.unwrap_or(every.parallel),
+        ..every
     })
 }

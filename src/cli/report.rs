@@ -18,9 +18,6 @@ pub(super) fn print(console: &Console, run: &BatchRun, report: &Report) {
     }
     console.say(&format!("{}: {}", run.table, summary(&report.counts)));
     print_losses(console, &report.counts);
-    for warning in &report.counts.warnings {
-        console.warn(warning);
-    }
     for file in &report.files {
         console.say(&format!("  written: {}", file.display()));
     }
@@ -65,13 +62,17 @@ pub(super) fn print_losses(console: &Console, counts: &Counts) {
     for line in losses(counts) {
         console.loss(&format!("  {line}"));
     }
+    for warning in &counts.warnings {
+        console.warn(warning);
+    }
 }
 
 fn summary(counts: &Counts) -> String {
-    let Counts { requests, retries, pages, bytes, rows_read, rows_emitted, .. } = counts;
+    let Counts { requests, retries, pages, bytes, rows_read, rows_emitted, parents, .. } = counts;
     format!(
-        "{}, {rows_emitted} emitted; {}, {}, {}, {bytes} bytes",
+        "{}, {rows_emitted} emitted; {}{}, {}, {}, {bytes} bytes",
         counted(*rows_read, "row") + " read",
+        if *parents > 0 { counted(*parents, "parent row") + ", " } else { String::new() },
         counted(*pages, "page"),
         counted(*requests, "request"),
         if *retries == 1 { "1 retry".to_owned() } else { format!("{retries} retries") },
@@ -92,6 +93,11 @@ fn losses(counts: &Counts) -> Vec<String> {
         ("duplicate keys in a record", &counts.duplicate_keys),
         ("fields left out: an inferred table takes its columns from its first page", &counts.undeclared),
         ("records without a readable position", &counts.without_position),
+        ("parents without a key, which have no children", &counts.parents_without_key),
+        ("parent keys that no URL path can carry, left out", &counts.keys_refused),
+        ("parent keys that came again, each read once", &counts.keys_repeated),
+        ("children left out because they answered 404", &counts.children_missing),
+        ("records dropped because they belong to no key that was asked for", &counts.unmatched),
     ] {
         if tally.count > 0 {
             lines.push(format!("{what}: {}", tallied(tally)));

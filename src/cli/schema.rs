@@ -37,7 +37,8 @@ async fn sampled(source: &Source, table: &TableConfig) -> Result<String> {
         Sampled::Known(Layout { schema, elements: Some(elements), .. }) => {
             Ok(exploded_block(&schema, &elements, table.array().map_or("", |of| &of.table)))
         }
-        Sampled::Known(Layout { schema, .. }) => {
+        Sampled::Known(Layout { mut schema, .. }) => {
+            schema.parent = schema::parent(table);
             let arrays = if table.explode().is_some() { explode::arrays(&texts, &settings)? } else { Vec::new() };
             let left_out = |array: &Column| schema.columns.iter().all(|column| column.path != array.path);
             let lines = arrays.iter().map(|a| exploded_line(&table.name, &a.name, Some(a).filter(|a| left_out(a))));
@@ -79,7 +80,9 @@ fn block(schema: &TableSchema, exploded: &[String]) -> String {
         lines.push("  # a field without a name is left out: give it one, with path = \"/\"\n".to_owned());
     }
     let rest = schema.rest.as_ref().map(|rest| format!("# undeclared fields are kept in {}\n", one_line(&rest.name)));
-    format!("{}{}columns {{\n{}}}", rest.unwrap_or_default(), exploded.concat(), lines.concat())
+    let parent = schema.parent.as_ref().map(|key| format!("# the parent's key is in {}\n", one_line(&key.name)));
+    let beside = rest.into_iter().chain(parent).collect::<String>();
+    format!("{beside}{}columns {{\n{}}}", exploded.concat(), lines.concat())
 }
 
 /// An exploded table by name; where its array is no column, what to add so that a pasted block does not lose it.
@@ -164,7 +167,7 @@ mod tests {
             column("a.b", "/a.b", ColumnType::Decimal(10, 2), None),
             column("at", "/at", ColumnType::Timestamp, Some(TimestampFormat::EpochMs)),
         ];
-        let schema = TableSchema { columns, rest: None, on_mismatch: OnMismatch::Null };
+        let schema = TableSchema { columns, rest: None, parent: None, on_mismatch: OnMismatch::Null };
         assert_eq!(
             block(&schema, &[]),
             "columns {\n  id { type = int64 }\n  user_name { type = string, path = \"/user/name\" }\n  \

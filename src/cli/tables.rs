@@ -18,7 +18,8 @@ pub(super) fn run(config: &Path, console: &mut Console) -> Result<()> {
             Some(checkpoint) => format!("{} checkpoint", checkpoint.mode.mode()),
             None => "no checkpoint".to_owned(),
         };
-        let line = format!("{:width$}  {}  {mode}: {}", table.name, table.url, describe::guarantee(table));
+        let slices = describe::slices(table).map(|slices| format!("; {slices}")).unwrap_or_default();
+        let line = format!("{:width$}  {}  {mode}: {}{slices}", table.name, table.url, describe::guarantee(table));
         console.print(&line)?;
         for (name, what) in describe::exploded(table) {
             console.print(&format!("{name:width$}  {what}"))?;

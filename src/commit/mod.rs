@@ -39,7 +39,7 @@ pub mod object;
 #[cfg(any(test, feature = "testing"))]
 pub mod suite;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -113,7 +113,8 @@ impl Plan {
     /// Proof that the whole plan was read: exactly one receipt for each of its partitions (R1).
     ///
     /// # Errors
-    /// Kind `Scan` for a plan with a limit or apart from what is stored, a receipt of another plan, and a partition with no or two receipts.
+    /// Kind `Scan` for a plan with a limit or apart from what is stored, a receipt of another plan, and a partition with no or two receipts; kind
+    /// `Incomplete` where two windows of offsets were sent the same records.
     pub fn seal(&self, receipts: Vec<Receipt>) -> Result<Commit> {
         let refuse = |what: String| Err(Error::new(ErrorKind::Scan, what).with("table", &self.table));
         if self.limited {
@@ -131,6 +132,13 @@ impl Plan {
         }
         if receipts.len() != self.partitions.len() {
             return refuse("a receipt belongs to another plan".into());
+        }
+        // Each window's walk is too short to notice by itself (R15).
+        let mut contents = HashSet::new();
+        if let Some(twice) = receipts.iter().find(|receipt| receipt.content().is_some_and(|c| !contents.insert(c))) {
+            let what = "two partitions were sent the same records: the API ignores the offset parameter";
+            let error = Error::new(ErrorKind::Incomplete, what).with("table", &self.table);
+            return Err(error.with("partition", twice.partition()));
         }
         let Some(stored) = &self.stored else {
             return Ok(Commit { table: self.table.clone(), plan: self.id.clone(), base: Base::Missing, next: None });

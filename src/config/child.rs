@@ -4,7 +4,7 @@ use jsonptr::PointerBuf;
 
 use super::section::{Report, Section};
 use super::validate::Sent;
-use super::{Child, Join, OnMissing, TableConfig, text, urls};
+use super::{Child, ColumnType, Join, OnMissing, TableConfig, text, urls};
 
 /// The keys of a child table.
 const CHILD: &[&str] = &[
@@ -62,7 +62,12 @@ pub(super) fn read(table: &Section<'_>, tables: &[String], endpoint: Option<&str
     }
     let is_batch = is_batch.unwrap_or(false);
     let (join, sent) = if is_batch { batch(table, placeholders) } else { (nested(table, placeholders), None) };
-    (join.and_then(|join| Some(Child { parent, key: key?, join, on_missing: on_missing? })), sent)
+    let child = |join| {
+        let (key, data_type) = (key?, ColumnType::String);
+        let path = PointerBuf::from_tokens([key.as_str()]);
+        Some(Child { parent, key, path, data_type, join, on_missing: on_missing? })
+    };
+    (join.and_then(child), sent)
 }
 
 /// What the column of the parent's key begins with.
@@ -70,13 +75,11 @@ pub(super) const PARENT: &str = "_parent_";
 
 fn nested(table: &Section<'_>, placeholders: Option<Vec<&str>>) -> Option<Join> {
     table.unused(BATCH, "join-strategy = nested_loop");
-    match placeholders?.as_slice() {
-        [name] => Some(Join::NestedLoop { placeholder: (*name).to_owned() }),
-        _ => {
-            table.problem("endpoint", "a child table's endpoint needs exactly one {placeholder}");
-            None
-        }
+    if let [name] = placeholders?.as_slice() {
+        return Some(Join::NestedLoop { placeholder: (*name).to_owned() });
     }
+    table.problem("endpoint", "a child table's endpoint needs exactly one {placeholder}");
+    None
 }
 
 fn batch(table: &Section<'_>, placeholders: Option<Vec<&str>>) -> (Option<Join>, Option<Sent>) {
@@ -102,6 +105,23 @@ fn batch(table: &Section<'_>, placeholders: Option<Vec<&str>>) -> (Option<Join>,
         Some(Join::Batch { param: param?, size, separator, field: field? })
     };
     (join(), sent)
+}
+
+/// A key that the parent declares as a column stands where that column does, and keeps an integer's type.
+pub(super) fn find_keys(tables: &mut [TableConfig]) {
+    for at in 0..tables.len() {
+        let column = tables.get(at).and_then(|table| table.child.as_ref()).and_then(|child| {
+            let parent = tables.iter().find(|other| other.name == child.parent)?;
+            parent.columns.iter().find(|column| column.name == child.key).cloned()
+        });
+        let child = tables.get_mut(at).and_then(|table| table.child.as_mut());
+        if let (Some(child), Some(column)) = (child, column) {
+            child.path = column.path;
+            if matches!(column.data_type, ColumnType::Int32 | ColumnType::Int64) {
+                child.data_type = column.data_type;
+            }
+        }
+    }
 }
 
 /// A table whose parents lead back to itself has no first row.

@@ -107,13 +107,14 @@ fn read_source(path: &Path, top: &Section<'_>, env: &HashMap<String, String>) ->
     if has_hadoop && !shared.has_remote.get() {
         report.warn("hadoop", "has no effect: no checkpoint.path of a table leads to a store");
     }
-    let read: Vec<TableConfig> = tables.iter().flatten().cloned().collect();
+    let mut read: Vec<TableConfig> = tables.iter().flatten().cloned().collect();
     if described.is_some() && top.sets("base-url") && !tables.iter().any(Option::is_none) {
         openapi::warn_if_unused(&read, report);
     }
     let headers = http.as_ref().map_or(&[][..], |h| &h.headers);
     explode::check(&read, report);
     child::no_circles(&read, report);
+    child::find_keys(&mut read);
     validate::plain_http(base_url.as_ref(), auth.as_ref(), headers, &read, report);
 
     let with_headers = std::iter::once(&http_block).chain(blocks.iter().map(|(_, block)| block));

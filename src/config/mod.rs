@@ -472,6 +472,10 @@ pub struct Child {
     pub parent: String,
     /// Its column or field whose values are the keys.
     pub key: String,
+    /// Where that stands in a record of the parent.
+    pub path: PointerBuf,
+    /// The type of the column that holds the key here: the parent's where that is an integer, else a string.
+    pub data_type: ColumnType,
     /// How keys are sent.
     pub join: Join,
     /// What a 404 on the first page of a key means.

@@ -5,6 +5,7 @@
 //! cell is NULL, except in a string column: there it is the empty text.
 
 use super::scan::{Kind, Scanner, Token};
+use super::value::{self, Reading};
 use crate::config::ColumnType;
 use crate::position::TimestampFormat;
 
@@ -27,6 +28,16 @@ pub(super) fn token<'a>(
         ColumnType::Json => return whole(cell.trim_matches([' ', '\t', '\n', '\r'])),
     };
     Some(own.unwrap_or_else(|| text(cell, room)))
+}
+
+/// A text as a whole number, where it has one reading as one, and whether it is written as such.
+pub(crate) fn whole_number(text: &str) -> Option<(i64, bool)> {
+    let mut room = String::new();
+    match value::int64(&token(ColumnType::Int64, None, text, &mut room)?) {
+        Reading::Exact(number) => Some((number, true)),
+        Reading::Converted(number) => Some((number, false)),
+        Reading::Mismatch => None,
+    }
 }
 
 /// A cell as a JSON string.
@@ -61,7 +72,6 @@ fn whole(cell: &str) -> Option<Token<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::value::{self, Reading};
     use super::*;
 
     #[test]

@@ -110,7 +110,7 @@ impl CsvDecoder {
 impl Table {
     /// The columns are known from here on.
     fn know(&mut self, full: TableSchema) -> Result<()> {
-        let selected = project(&full, self.select.as_deref())?;
+        let selected = project(&full, self.select.as_deref(), &self.spec)?;
         self.schemas = Some((full, selected));
         Ok(())
     }

@@ -53,7 +53,7 @@ impl Setup {
 
     /// Rows of a layout, projected.
     pub(super) fn rows(&self, full: Layout) -> Result<Rows> {
-        let selected = project(&full.schema, self.select.as_deref())?;
+        let selected = project(&full.schema, self.select.as_deref(), &self.spec)?;
         let decoder = RowDecoder::new(&self.spec, &full, &selected, self.inferred);
         Ok(Rows { full, selected, decoder })
     }
@@ -147,13 +147,17 @@ impl Decoder {
     }
 }
 
-/// The columns of a schema that are wanted; `None` is all of them.
-pub(super) fn project(full: &TableSchema, select: Option<&[String]>) -> Result<TableSchema> {
-    let Some(names) = select else { return Ok(full.clone()) };
-    full.project(names).map_err(|name| {
-        let said = format!("there is no column `{name}`; the columns are {}", full.names().join(", "));
-        Error::new(ErrorKind::Scan, said)
-    })
+/// The columns of a schema that are wanted (`None` is all of them), and the one beside them.
+pub(super) fn project(full: &TableSchema, select: Option<&[String]>, spec: &DecodeSpec) -> Result<TableSchema> {
+    let mut selected = match select {
+        None => full.clone(),
+        Some(names) => full.project(names).map_err(|name| {
+            let said = format!("there is no column `{name}`; the columns are {}", full.names().join(", "));
+            Error::new(ErrorKind::Scan, said)
+        })?,
+    };
+    selected.columns.extend(spec.beside.clone());
+    Ok(selected)
 }
 
 /// Reads the records that are next, an array or one object, and says how many they are; `already` stand before them.

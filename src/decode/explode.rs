@@ -42,7 +42,8 @@ impl Exploder {
         let all = full.schema.columns.get(array.first..).unwrap_or_default();
         let is_element = |name: &str| all.iter().any(|column| column.name == name);
         let (of_elements, of_records) = selected.columns.iter().cloned().partition(|column| is_element(&column.name));
-        let elements = TableSchema { columns: of_elements, rest: None, on_mismatch: selected.on_mismatch };
+        let elements =
+            TableSchema { columns: of_elements, rest: None, parent: None, on_mismatch: selected.on_mismatch };
         let records = TableSchema { columns: of_records, ..selected.clone() };
         let mut root = Node::default();
         for column in all {

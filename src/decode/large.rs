@@ -5,12 +5,15 @@ use std::hash::Hasher as _;
 
 use super::decoder::{Decoder, records_at, stopped, text_of};
 use super::split::{Group, Rest, Splitter};
-use super::{Envelope, Page};
+use super::{Envelope, Page, Scalar};
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::Boundary;
 
 /// So much of a page's beginning and end is looked at for its envelope.
 const AROUND: usize = 64 << 10;
+
+/// How many bytes of that are looked at before it is asked whether it was enough.
+const PIECE: usize = 256;
 
 /// How far such a page was read.
 #[derive(Debug)]
@@ -95,17 +98,28 @@ impl Decoder {
 
     fn seems(&self, body: &[u8]) -> Option<Envelope> {
         let mut splitter = self.splitter();
-        splitter.push(body.get(..AROUND).unwrap_or(body));
-        let is_past = splitter.is_past();
-        let mut document = splitter.around()?;
-        let rest = if is_past { body.get(AROUND..).unwrap_or_default() } else { body };
-        if is_past {
-            document.extend_from_slice(rest);
-        } else {
-            let end = rest.get(rest.len().saturating_sub(AROUND)..)?;
-            document.extend_from_slice(end.get(end.iter().rposition(|byte| *byte == b']')? + 1..)?);
+        let mut pieces = body.get(..AROUND).unwrap_or(body).chunks(PIECE);
+        while splitter.is_before() {
+            splitter.push(pieces.next()?);
         }
-        let text = std::str::from_utf8(&document).ok()?;
+        let seen = if splitter.is_past() { None } else { self.behind_the_last_bracket(&splitter, body) };
+        if seen.as_ref().is_some_and(|seen| seen.next != Scalar::Absent) {
+            return seen;
+        }
+        // Perhaps it stands before another bracket: then it is seen where the array ends early.
+        pieces.for_each(|piece| drop(splitter.push(piece)));
+        let rest = body.get(AROUND..).unwrap_or_default();
+        if splitter.is_past() { self.envelope(&[splitter.around(), rest].concat()) } else { seen }
+    }
+
+    fn behind_the_last_bracket(&self, splitter: &Splitter, body: &[u8]) -> Option<Envelope> {
+        let end = body.get(body.len().saturating_sub(AROUND)..)?;
+        let end = end.get(end.iter().rposition(|byte| *byte == b']')? + 1..)?;
+        self.envelope(&[splitter.around(), end].concat())
+    }
+
+    fn envelope(&self, document: &[u8]) -> Option<Envelope> {
+        let text = std::str::from_utf8(document).ok()?;
         let skip = |scanner: &mut super::scan::Scanner<'_>| Ok(scanner.skip().map(|()| 1)?);
         let found = self.outline.walk(text, self.setup.spec.paged, skip).ok()?;
         found.judge(&self.setup.spec, 200, text).ok().map(|said| said.envelope)

@@ -34,6 +34,7 @@ use arrow_array::RecordBatch;
 use crate::counts::Counts;
 use crate::error::Result;
 
+pub(crate) use cell::whole_number;
 pub use decoder::Decoder;
 pub use exploded::Exploded;
 pub use number::number_at;

@@ -3,7 +3,7 @@
 use jsonptr::PointerBuf;
 
 use crate::config::{CursorFrom, ModeConfig, SchemaConfig, Style, TableConfig};
-use crate::schema::{self, TableSchema};
+use crate::schema::{self, Column, TableSchema};
 
 /// Built once per read.
 #[derive(Debug, Clone)]
@@ -36,6 +36,8 @@ pub struct DecodeSpec {
     pub batch_rows: usize,
     /// How columns are inferred, where they are.
     pub schema: SchemaConfig,
+    /// A column that is read beside those that are selected, under a name of its own.
+    pub beside: Option<Column>,
     /// In an exploded table of a declared one: the record's own columns.
     pub declared: Option<TableSchema>,
 }
@@ -73,6 +75,7 @@ impl DecodeSpec {
             hash_content: matches!(table.pagination.style, Style::Offset { .. } | Style::Page { .. }),
             batch_rows: table.schema.batch_rows.max(1),
             schema: SchemaConfig { explode: table.explode().cloned(), ..table.schema.clone() },
+            beside: None,
             declared: table.array().and_then(|_| schema::declared(table)),
         }
     }

@@ -104,9 +104,14 @@ impl Splitter {
         groups
     }
 
-    /// The document up to and with an empty record array, once that was met; with what follows it, once that has ended.
-    pub(super) fn around(self) -> Option<Vec<u8>> {
-        (self.phase != Phase::Before).then_some(self.envelope)
+    /// The document so far, with an empty record array; with what follows it, once that has ended.
+    pub(super) fn around(&self) -> &[u8] {
+        &self.envelope
+    }
+
+    /// Whether the record array was not met yet.
+    pub(super) fn is_before(&self) -> bool {
+        self.phase == Phase::Before
     }
 
     /// Whether the record array has ended.

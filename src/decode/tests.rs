@@ -51,6 +51,7 @@ fn spec(data: &str) -> DecodeSpec {
             explode: None,
         },
         declared: None,
+        beside: None,
     }
 }
 
@@ -61,7 +62,7 @@ fn schema_of(columns: &[(&str, &str, ColumnType)]) -> TableSchema {
         data_type: *data_type,
         format: None,
     });
-    TableSchema { columns: columns.collect(), rest: None, on_mismatch: OnMismatch::Null }
+    TableSchema { columns: columns.collect(), rest: None, parent: None, on_mismatch: OnMismatch::Null }
 }
 
 fn with_rest(mut schema: TableSchema) -> TableSchema {
@@ -794,6 +795,24 @@ fn written() -> impl Strategy<Value = String> {
 fn object(members: &[(String, String)]) -> String {
     let members: Vec<_> = members.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
     format!("{{{}}}", members.join(","))
+}
+
+#[test]
+fn a_glance_finds_the_next_page_wherever_it_stands() {
+    let spec = DecodeSpec { next: Some(ptr("/next")), ..spec("/items") };
+    let decoder = Decoder::new(spec, Some(ids()), None).unwrap();
+    let records = vec![json!({ "id": 1, "text": "x]\"}" }); 20];
+    for body in [
+        json!({ "items": records, "next": "n" }),
+        json!({ "next": "n", "items": records }),
+        json!({ "items": [], "next": "n", "links": [1] }),
+        json!({ "items": records, "next": "n", "links": [1], "and": { "next": "m" } }),
+        json!({ "items": records, "links": [{ "next": "m" }], "next": "n" }),
+    ] {
+        assert_eq!(decoder.glance(body.to_string().as_bytes()).next, Scalar::Text("n".into()), "{body}");
+    }
+    let last = json!({ "items": records, "next": null, "links": [{ "next": "m" }] }).to_string();
+    assert_ne!(decoder.glance(last.as_bytes()).next, Scalar::Text("m".into()));
 }
 
 proptest! {

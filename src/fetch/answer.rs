@@ -4,8 +4,6 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures::StreamExt as _;
-use futures::stream::BoxStream;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use tokio::time::{Instant, timeout};
@@ -13,8 +11,9 @@ use url::Url;
 
 use super::address;
 use super::body::{Decoder, Undecodable};
-use super::retry::{passing, seconds};
+use super::retry::passing;
 use super::transport::{Failure, Incoming};
+use super::unpack::{Ahead, Unpacking};
 use crate::error::{Error, ErrorKind, Result};
 use crate::secret::Redactor;
 use crate::text::{cut, one_line};
@@ -94,10 +93,10 @@ pub struct Streamed {
     /// The URL that answered, after redirects, without the query credential.
     pub url: Url,
     pub(super) asked: Instant,
-    body: BoxStream<'static, Result<Bytes, Failure>>,
-    decoder: Decoder,
+    /// The body, until a task of its own unpacks it.
+    body: Option<Unpacking>,
+    ahead: Option<Ahead>,
     idle: Duration,
-    ended: bool,
     place: Place,
 }
 
@@ -137,7 +136,7 @@ impl Place {
         }
     }
 
-    fn undecodable(&self, problem: Undecodable) -> Error {
+    pub(super) fn undecodable(&self, problem: Undecodable) -> Error {
         if problem.is_passing {
             self.passing(ErrorKind::Decode, "a damaged body", problem.message)
         } else {
@@ -154,62 +153,58 @@ const LONGEST_SECRET: usize = 8 * 1024;
 /// The most that is set aside for a body because its header says so.
 const PRESIZE_MAX: u64 = 8 << 20;
 
+/// How much smaller compressed JSON is, by experience.
+const PACKED: u64 = 10;
+
 impl Streamed {
     pub(super) fn new(incoming: Incoming, url: Url, asked: Instant, idle: Duration, place: Place) -> Result<Self> {
+        let decoder = Decoder::new(&incoming.headers).map_err(|e| place.undecodable(e))?;
         Ok(Self {
             status: incoming.status.as_u16(),
-            decoder: Decoder::new(&incoming.headers).map_err(|e| place.undecodable(e))?,
             headers: incoming.headers,
-            body: incoming.body,
+            body: Some(Unpacking::new(incoming.body, decoder, idle, place.clone())),
+            ahead: None,
             url,
             asked,
             idle,
-            ended: false,
             place,
         })
     }
 
-    /// The next bytes, decompressed and in UTF-8; `None` at the end of a body that came in whole.
+    /// The next bytes, decompressed and in UTF-8; `None` at the end of a body that came in whole. What has to be
+    /// unpacked is unpacked elsewhere from now on, while the caller works on what it got.
     ///
     /// # Errors
     /// After silence of `idle-timeout`, when the body is cut short or its compression is damaged: these are marked as
     /// passing, [`super::Attempts::again`] decides (R19). A malformed legacy charset is not.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
-        loop {
-            if let Some(bytes) = self.decoder.pull().map_err(|e| self.place.undecodable(e))? {
-                return Ok(Some(bytes));
-            }
-            if self.ended {
-                return Ok(None);
-            }
-            match timeout(self.idle, self.body.next()).await {
-                Ok(Some(Ok(bytes))) => self.decoder.feed(bytes),
-                Ok(Some(Err(failure))) => return Err(self.place.failed(failure)),
-                Ok(None) => {
-                    self.decoder.end();
-                    self.ended = true;
-                }
-                Err(_) => {
-                    let message = format!("the body fell silent for {} (http.idle-timeout)", seconds(self.idle));
-                    return Err(self.place.passing(ErrorKind::Http, "silence", message));
-                }
-            }
+        if let Some(unpacking) = self.body.take_if(|body| body.is_work()) {
+            self.ahead = Some(Ahead::start(unpacking));
+        }
+        self.next().await
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>> {
+        match (&mut self.body, &mut self.ahead) {
+            (Some(body), _) => body.chunk().await,
+            (None, Some(ahead)) => ahead.chunk().await,
+            (None, None) => Err(Error::new(ErrorKind::Bug, "a body is nowhere")),
         }
     }
 
     /// The body, if it is no larger than `max` (R26); where it is larger than `hold`, its beginning and the rest.
     pub(super) async fn collect(mut self, max: u64, hold: u64) -> Result<Collected> {
-        let declared = self.declared_length();
+        let (declared, expected) = self.lengths();
         if declared > max {
             return Err(self.too_large(max));
         }
         let mut body = BytesMut::new();
-        while let Some(bytes) = self.chunk().await? {
+        while let Some(bytes) = self.next().await? {
             if (body.len() + bytes.len()) as u64 > max {
                 return Err(self.too_large(max));
             }
             if body.is_empty() {
-                body.reserve(usize::try_from(declared.min(PRESIZE_MAX)).unwrap_or(0).max(bytes.len()));
+                body.reserve(usize::try_from(expected.min(PRESIZE_MAX)).unwrap_or(0).max(bytes.len()));
             }
             body.extend_from_slice(&bytes);
             if body.len() as u64 > hold {
@@ -224,12 +219,13 @@ impl Streamed {
         }))
     }
 
-    /// The length of a body that is sent as it is; 0 if unknown.
-    fn declared_length(&self) -> u64 {
-        if self.headers.contains_key(CONTENT_ENCODING) {
-            return 0;
+    /// The length that is declared for a body that is sent as it is, and the one to expect; 0 if unknown.
+    fn lengths(&self) -> (u64, u64) {
+        let length = self.headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.trim().parse::<u64>().ok());
+        match length.unwrap_or(0) {
+            packed if self.headers.contains_key(CONTENT_ENCODING) => (0, packed.saturating_mul(PACKED)),
+            length => (length, length),
         }
-        self.headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.trim().parse().ok()).unwrap_or(0)
     }
 
     fn too_large_here(&self) -> Error {
@@ -250,7 +246,7 @@ impl Streamed {
         let within = self.idle;
         let read = async {
             while body.len() < EXCERPT_READ {
-                match self.chunk().await {
+                match self.next().await {
                     Ok(Some(bytes)) => body.extend_from_slice(&bytes),
                     _ => return true,
                 }

@@ -8,7 +8,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use super::codec::{Codec, Coding};
 
 /// The most bytes that one step hands out, so that a decompression bomb goes off in small pieces.
-const CHUNK: usize = 64 * 1024;
+const CHUNK: usize = 256 * 1024;
 
 /// No honest answer is packed more often than this.
 const MAX_CODINGS: usize = 4;
@@ -45,6 +45,11 @@ impl Decoder {
         }
     }
 
+    /// Whether nothing had to be unpacked or put into UTF-8 so far.
+    pub(super) fn is_plain(&self) -> bool {
+        self.layers.iter().all(|layer| matches!(layer.codec, None | Some(Codec::Plain)))
+    }
+
     /// No more bytes will come.
     pub(super) fn end(&mut self) {
         if let Some(first) = self.layers.first_mut() {
@@ -52,7 +57,7 @@ impl Decoder {
         }
     }
 
-    /// The next decoded bytes, at most 64 KiB where something was unpacked; `None` when more must be fed first, or
+    /// The next decoded bytes, at most 256 KiB where something was unpacked; `None` when more must be fed first, or
     /// at the end.
     pub(super) fn pull(&mut self) -> Result<Option<Bytes>, Undecodable> {
         pull(&mut self.layers)

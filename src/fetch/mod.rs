@@ -15,6 +15,7 @@ mod retry;
 mod tests;
 mod token;
 mod transport;
+mod unpack;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -113,7 +114,8 @@ impl Client {
     /// The same client with a part of the rate limit to itself: the other parts are used in other processes (R21).
     #[must_use]
     pub fn with_share(self, share: Option<Share>) -> Self {
-        let of = share.zip(self.shared.http.rate_limit).map(|(share, rate)| Arc::new(RateLimiter::of(rate, share)));
+        let parts = share.zip(self.shared.http.rate_limit);
+        let of = parts.map(|(share, rate)| Arc::new(RateLimiter::of(rate, share, SystemTime::now())));
         Self { limiter: of.or(self.limiter), ..self }
     }
 
@@ -300,7 +302,7 @@ impl Client {
         let excerpt = answer.excerpt().await;
         let colon = if excerpt.is_empty() { "" } else { ": " };
         let message = format!("{who} {verb} {status} {name}").trim_end().to_owned() + colon + &excerpt;
-        let error = answer.place().error(kind, message);
+        let error = answer.place().error(kind, message).with_status(status);
         if is_retried(status) { passing(error, status.to_string(), asked_to_wait) } else { error }
     }
 

@@ -51,6 +51,7 @@ impl Predicate {
         Self::of(Expr::Literal { column: column.into(), operator, literal })
     }
 
+    /// What is not parsed is written out, so that it can travel.
     fn of(expr: Expr) -> Self {
         Self { text: expr.to_string(), expr }
     }

@@ -2,10 +2,7 @@
 
 use std::fmt;
 
-use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, Word};
-
-use super::Expr;
+use super::{Expr, Predicate};
 
 impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,8 +52,8 @@ struct Name<'a>(&'a str);
 impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_word = self.0.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-            && self.0.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && matches!(Token::make_word(self.0, None), Token::Word(Word { keyword: Keyword::NoKeyword, .. }));
+            && Predicate::parse(&format!("{} = 1", self.0))
+                .is_ok_and(|read| read.comparison().is_some_and(|(name, ..)| name == self.0));
         if is_word { f.write_str(self.0) } else { Quoted(self.0, '"').fmt(f) }
     }
 }

@@ -385,3 +385,24 @@ fn a_predicate_is_checked_against_the_columns() {
         assert!(error.to_string().contains(said), "{sql}: {error}");
     }
 }
+
+#[test]
+fn r13_a_predicate_is_written_so_that_it_reads_back_as_itself() {
+    for text in [
+        "a = 1",
+        "id > 7 AND (b < -1.5e3 OR c <> 'it''s')",
+        "NOT (a = 1) AND date = DATE '2026-01-02' AND \"case\" = TRUE AND \"a.b\" IS NULL AND \"q\"\"q\" = NULL",
+        "t BETWEEN '2026-01-01' AND '2026-01-02T00:00:00.000000001Z' AND x IN (1, 2, 3) AND y NOT IN ('a', 'b')",
+        "ts >= TIMESTAMP '2026-01-02T03:04:05.678901Z' AND n LIKE 'a%''' AND m NOT ILIKE '_' AND a < b AND on",
+        "(a = 1 OR b = 2) AND (c = 3 OR (d = 4 AND e = 5))",
+    ] {
+        let read = Predicate::parse(text).unwrap();
+        let again = Predicate::parse(&read.expr.to_string()).unwrap_or_else(|e| panic!("{} of {text}: {e}", read.expr));
+        assert_eq!(again.expr, read.expr, "{text}");
+        let together = Predicate::all(read.conjuncts()).unwrap();
+        assert_eq!(together.conjuncts(), read.conjuncts(), "{text}");
+        let travelled: Predicate = serde_json::from_str(&serde_json::to_string(&together).unwrap()).unwrap();
+        assert_eq!(travelled, together);
+    }
+    assert_eq!(Predicate::parse("id > 7 AND key = 1").unwrap().conjuncts()[0].to_string(), "id > 7");
+}

@@ -61,6 +61,7 @@ fn spec(data: Option<PointerBuf>, paged: bool) -> DecodeSpec {
             explode: None,
         },
         declared: None,
+        beside: None,
     }
 }
 
@@ -72,7 +73,7 @@ fn schema(columns: &[(&str, &[&str], ColumnType)]) -> TableSchema {
         data_type: *data_type,
         format: None,
     });
-    TableSchema { columns: columns.collect(), rest: None, on_mismatch: OnMismatch::Null }
+    TableSchema { columns: columns.collect(), rest: None, parent: None, on_mismatch: OnMismatch::Null }
 }
 
 /// A boundary that watches nothing.

@@ -248,6 +248,17 @@ impl Walk {
         }
     }
 
+    /// Whether the walk that ended has seen everything there is, as far as the API says (R30).
+    ///
+    /// # Errors
+    /// Kind `Incomplete` where records lie beyond the last window.
+    pub fn ended(&self) -> Result<()> {
+        match &self.state {
+            State::Offset(state) => state.missing().map_or(Ok(()), |said| Err(Error::new(ErrorKind::Incomplete, said))),
+            _ => Ok(()),
+        }
+    }
+
     /// What is worth saying at the end, once.
     pub fn warnings(&self) -> &[String] {
         &self.warnings

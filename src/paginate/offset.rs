@@ -11,6 +11,7 @@ pub struct Offset {
     next: u64,
     declared: Declared,
     window: Option<Window>,
+    missing: Option<String>,
 }
 
 /// Where an offset partition ends.
@@ -23,7 +24,7 @@ struct Window {
 impl Offset {
     /// At a stored offset, or 0.
     pub fn starting(start: u64) -> Self {
-        Self { start, next: start, declared: Declared::default(), window: None }
+        Self { start, next: start, declared: Declared::default(), window: None, missing: None }
     }
 
     /// From `start` up to, not including, `end`; after the last window the endpoint must hold nothing (R30).
@@ -39,6 +40,11 @@ impl Offset {
     /// The offset that is asked for next: start plus records received.
     pub fn next(&self) -> u64 {
         self.next
+    }
+
+    /// What the endpoint holds beyond the last window.
+    pub fn missing(&self) -> Option<&str> {
+        self.missing.as_deref()
     }
 
     /// The total that the last page declared.
@@ -57,7 +63,11 @@ impl Offset {
         self.declared = Declared { total: known.total, ..declared };
         if let Some(window) = self.window {
             if self.next >= window.end {
-                return window.close(declared, warnings).map(|()| false);
+                match window.beyond(declared) {
+                    Ok(warning) => warnings.extend(warning),
+                    Err(more) => self.missing = Some(more),
+                }
+                return Ok(false);
             }
         } else if let Some(total) = declared.total.filter(|total| *total < self.start && warnings.is_empty()) {
             warnings.push(format!(
@@ -70,27 +80,21 @@ impl Offset {
 }
 
 impl Window {
-    /// The window is full; the last one says what lies beyond it (R30).
-    fn close(self, declared: Declared, warnings: &mut Vec<String>) -> Result<()> {
-        if !self.is_last {
-            return Ok(());
-        }
+    /// What a full window leaves beyond it: `Err` where the endpoint holds more, a warning where it may (R30).
+    fn beyond(self, declared: Declared) -> Result<Option<String>, String> {
         let end = self.end;
-        let beyond = match declared {
+        let what = match declared {
+            _ if !self.is_last => return Ok(None),
             Declared { total: Some(total), .. } if total > end => format!("the API declares a total of {total}"),
             Declared { has_more: Some(true), .. } => "the API's flag says that more is to come".to_owned(),
             Declared { total: None, has_more: None } => {
-                warnings.push(format!(
+                return Ok(Some(format!(
                     "the last partition came back full: the endpoint may hold more than the {end} records that \
                      partition.size x count cover"
-                ));
-                return Ok(());
+                )));
             }
-            _ => return Ok(()),
+            _ => return Ok(None),
         };
-        Err(Error::new(
-            ErrorKind::Incomplete,
-            format!("{beyond}, the partitions cover {end} records: raise partition.size or count"),
-        ))
+        Err(format!("{what}, the partitions cover {end} records: raise partition.size or count"))
     }
 }

@@ -331,3 +331,52 @@ fn r18_a_cursor_is_one_encoded_value_in_a_query_and_one_string_in_a_body() {
     step(&mut body, &Said::next(1, Scalar::Text("a\"b\\".into()))).unwrap();
     assert_eq!(body.current().body.as_deref(), Some(r#"{"page":{"after":"a\"b\\"}}"#));
 }
+
+proptest! {
+    /// Whatever the server's own page size, total and number of records: the windows read each record once, in order.
+    #[test]
+    fn r30_windows_of_offsets_read_every_record_once(
+        records in 0_u64..60, size in 1_u64..12, count in 1_u64..8, page in 1_u64..9, most in 1_u64..11, with_total in any::<bool>(),
+    ) {
+        let mut read = Vec::new();
+        let mut missing = 0;
+        for n in 0..count {
+            let (start, end) = (n * size, (n + 1) * size);
+            let mut walk = walk(&paging(offset_style(with_total, false), page), None).within(start, end, n + 1 == count).unwrap();
+            let mut at = start;
+            loop {
+                let query: std::collections::HashMap<_, _> = walk.current().url.query_pairs().into_owned().collect();
+                let (offset, limit): (u64, u64) = (query["offset"].parse().unwrap(), query["limit"].parse().unwrap());
+                prop_assert_eq!(offset, at);
+                prop_assert!(limit <= page && limit <= end - at, "no more is asked for than is left");
+                // A server with pages of its own may send more than was asked for, or less.
+                let sent = most.min(records.saturating_sub(offset));
+                read.extend(offset..(offset + sent).min(end));
+                at = offset + sent;
+                let mut said = Said { content: Some(u128::from(offset) + 1), ..Said::rows(sent) };
+                if with_total {
+                    said.envelope.total = Scalar::Number(records.to_string());
+                }
+                if step(&mut walk, &said).unwrap() == Step::End {
+                    break;
+                }
+            }
+            missing += u64::from(walk.ended().is_err());
+            let may_hold_more = walk.warnings().iter().any(|said| said.contains("may hold more"));
+            prop_assert_eq!(may_hold_more, n + 1 == count && !with_total && records >= end);
+        }
+        prop_assert_eq!(read, (0..records.min(size * count)).collect::<Vec<_>>());
+        prop_assert_eq!(missing > 0, with_total && records > size * count);
+    }
+}
+
+#[test]
+fn r30_a_window_asks_ahead_no_further_than_its_end() {
+    let mut walk = walk(&paging(offset_style(true, false), 4), None).within(10, 21, false).unwrap();
+    let mut said = Said { content: Some(1), ..Said::rows(4) };
+    said.envelope.total = Scalar::Number("1000".into());
+    step(&mut walk, &said).unwrap();
+    let ahead: Vec<String> = (1..5).filter_map(|n| walk.ahead(n)).map(|r| r.url.query().unwrap().to_owned()).collect();
+    assert_eq!(walk.current().url.query(), Some("limit=4&offset=14"));
+    assert_eq!(ahead, ["limit=3&offset=18"]);
+}

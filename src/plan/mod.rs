@@ -56,7 +56,7 @@ impl Scan {
     }
 
     /// Only rows for which this is true. The API is asked for what it can answer; whoever reads the plan applies
-    /// [`Plan::residual`] to the rows that come (R13).
+    /// [`Plan::residual`] to the rows that come (R13), which have the columns it looks at, after those selected.
     #[must_use]
     pub fn filter(mut self, predicate: Predicate) -> Self {
         self.filter = Some(predicate);
@@ -162,6 +162,15 @@ impl Plan {
         let pushdown = Pushdown::of(scan.filter.as_ref(), table);
         let Slices { slices, warning } = partition::slices(table, scan.filter.as_ref(), &pushdown)?;
         let checkpoint = loaded.as_ref().and_then(|(_, checkpoint)| checkpoint.as_ref()).filter(|_| !scan.full);
+        // What the residual looks at is read too, after what is wanted.
+        let select = scan.select.map(|mut names| {
+            for column in pushdown.residual.iter().flat_map(Predicate::columns) {
+                if !names.iter().any(|name| name == column) {
+                    names.push(column.to_owned());
+                }
+            }
+            names
+        });
         let of = slices.len() as u64;
         let partition = |(number, slice): (u64, Slice)| Partition {
             plan: id.clone(),
@@ -173,7 +182,7 @@ impl Plan {
             start: checkpoint.map(|c| c.position.clone()),
             seen: checkpoint.map(|c| c.seen.clone()).unwrap_or_default(),
             began: now,
-            select: scan.select.clone(),
+            select: select.clone(),
             limit: scan.limit.filter(|_| pushdown.residual.is_none()),
             columns: (table.is_from_spec || table.is_sampled()).then(|| table.columns.clone()),
             share: (scan.distributed && of > 1).then_some(Share { number, of }),

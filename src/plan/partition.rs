@@ -112,6 +112,17 @@ pub(super) fn slices(table: &TableConfig, predicate: Option<&Predicate>, pushed:
     })
 }
 
+/// The parameters that windows of time send; none where a query leaves its range open.
+pub(super) fn sent_by_windows<'a>(table: &'a TableConfig, predicate: Option<&Predicate>) -> Vec<&'a str> {
+    match &table.partition {
+        Some(Partitioning::Dates { column, start_param, end_param, .. }) => match bounds(column, predicate) {
+            Bounds { from: Some(_), to: Some(_) } => vec![start_param, end_param],
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
 /// What a query says of the least (inclusive) and the greatest (exclusive) value of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Bounds {

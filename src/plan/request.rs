@@ -108,6 +108,22 @@ impl RequestTemplate {
     }
 }
 
+/// The URL with `{name}` of its path replaced by a value, as one encoded segment (R18). `None` where no URL can carry
+/// it: it would lead elsewhere.
+pub(crate) fn in_path(url: &Url, name: &str, value: &str) -> Option<Url> {
+    if matches!(value, "." | "..") {
+        return None;
+    }
+    let mut filled = url.clone();
+    // As the path writes it.
+    filled.set_path(&format!("{{{name}}}"));
+    // What stands before the endpoint may have braces of its own.
+    let (before, after) = url.path().rsplit_once(filled.path().trim_start_matches('/'))?;
+    let path = encode(value).fold(before.to_owned(), |path, part| path + part) + after;
+    filled.set_path(&path);
+    (filled.path() == path).then_some(filled)
+}
+
 /// Appends query parameters, each name and value percent-encoded once, a space as `%20` (R18).
 pub fn set_query<'a>(url: &mut Url, pairs: impl Iterator<Item = (&'a str, &'a str)>) {
     let mut query = url.query().unwrap_or("").to_owned();
@@ -161,4 +177,51 @@ fn encode(text: &str) -> impl Iterator<Item = &str> {
     const KEPT: percent_encoding::AsciiSet =
         percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
     percent_encoding::utf8_percent_encode(text, &KEPT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r18_a_value_in_a_path_is_one_segment_or_refused() {
+        let filled = |template: &str, value: &str| {
+            in_path(&Url::parse(template).unwrap(), "a key", value).map(|url| url.as_str().to_owned())
+        };
+        for (template, value, want) in [
+            ("http://h/x/{a key}/y", "a/b", "http://h/x/a%2Fb/y"),
+            ("http://h/x/{a key}", "?q#f", "http://h/x/%3Fq%23f"),
+            ("http://h/x/{a key}.json", "%2e%2e", "http://h/x/%252e%252e.json"),
+            ("http://h/{b}/{a key}", "ü \\", "http://h/%7Bb%7D/%C3%BC%20%5C"),
+            ("http://h/{a key}/x", "//evil.test", "http://h/%2F%2Fevil.test/x"),
+            ("http://h/x{a key}/y", "...", "http://h/x.../y"),
+            ("http://h/{a key}/y", "{a key}", "http://h/%7Ba%20key%7D/y"),
+        ] {
+            assert_eq!(filled(template, value).as_deref(), Some(want), "{template} {value}");
+        }
+        for (template, value) in [
+            ("http://h/x/{a key}/y", "."),
+            ("http://h/x/{a key}/y", ".."),
+            ("http://h/x/v{a key}/y", ".."),
+            ("http://h/x/.{a key}/y", "."),
+            ("http://h/x/%2e{a key}/y", "."),
+        ] {
+            assert_eq!(filled(template, value), None, "{template} {value}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn r18_no_value_changes_the_rest_of_a_path(value in "\\PC{0,12}|[./%2e{}\\\\?#]{1,6}") {
+            let url = Url::parse("http://h/v1/x/{k}/y").unwrap();
+            if let Some(filled) = in_path(&url, "k", &value) {
+                let segments: Vec<_> = filled.path_segments().unwrap().collect();
+                proptest::prop_assert_eq!((segments.len(), segments[0], segments[1], segments[3]), (4, "v1", "x", "y"));
+                proptest::prop_assert_eq!(percent_encoding::percent_decode_str(segments[2]).decode_utf8().unwrap(), value);
+                proptest::prop_assert_eq!((filled.query(), filled.fragment()), (None, None));
+            } else {
+                proptest::prop_assert!(matches!(value.as_str(), "." | ".."));
+            }
+        }
+    }
 }

@@ -71,7 +71,7 @@ pub(super) fn of_fields(fields: &[(String, Field)], config: &SchemaConfig) -> Re
         let said = format!("the field {} would be column `{}`, which is the rest-column", column.path, column.name);
         return Err(Error::new(ErrorKind::Schema, said));
     }
-    Ok(TableSchema { columns, rest, on_mismatch: config.on_mismatch })
+    Ok(TableSchema { columns, rest, parent: None, on_mismatch: config.on_mismatch })
 }
 
 /// Refuses more columns than can be meant.

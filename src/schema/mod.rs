@@ -21,6 +21,8 @@ pub struct TableSchema {
     pub columns: Vec<Column>,
     /// A JSON column, after `columns`, of the fields that no column of the table reads.
     pub rest: Option<RestColumn>,
+    /// In a child table, the last column: its parent's key (R31).
+    pub parent: Option<ParentColumn>,
     /// What a value that does not fit does (R24).
     pub on_mismatch: OnMismatch,
 }
@@ -34,6 +36,15 @@ pub struct RestColumn {
     pub declared: Vec<PointerBuf>,
 }
 
+/// The column of the parent's key. No record has it: it is put beside them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParentColumn {
+    /// Column name.
+    pub name: String,
+    /// An integer or a string.
+    pub data_type: ColumnType,
+}
+
 impl TableSchema {
     /// The Arrow schema: every column nullable; JSON columns carry the extension name [`JSON_EXTENSION`].
     pub fn arrow(&self) -> SchemaRef {
@@ -41,28 +52,34 @@ impl TableSchema {
         if let Some(rest) = &self.rest {
             fields.push(field(&rest.name, ColumnType::Json));
         }
+        if let Some(parent) = &self.parent {
+            fields.push(field(&parent.name, parent.data_type));
+        }
         Arc::new(Schema::new(fields))
     }
 
     /// Only the named columns, in the order they are named. An unknown name is returned as the error.
     pub fn project(&self, names: &[String]) -> Result<Self, String> {
         let mut columns = Vec::with_capacity(names.len());
-        let mut rest = None;
+        let (mut rest, mut parent) = (None, None);
         for name in names {
             if let Some(column) = self.columns.iter().find(|c| c.name == *name) {
                 columns.push(column.clone());
             } else if self.rest.as_ref().is_some_and(|r| r.name == *name) {
                 rest.clone_from(&self.rest);
+            } else if self.parent.as_ref().is_some_and(|p| p.name == *name) {
+                parent.clone_from(&self.parent);
             } else {
                 return Err(name.clone());
             }
         }
-        Ok(Self { columns, rest, on_mismatch: self.on_mismatch })
+        Ok(Self { columns, rest, parent, on_mismatch: self.on_mismatch })
     }
 
     /// The names of all columns.
     pub fn names(&self) -> Vec<&str> {
-        self.columns.iter().map(|c| c.name.as_str()).chain(self.rest.iter().map(|r| r.name.as_str())).collect()
+        let beside = self.rest.iter().map(|r| r.name.as_str()).chain(self.parent.iter().map(|p| p.name.as_str()));
+        self.columns.iter().map(|c| c.name.as_str()).chain(beside).collect()
     }
 }
 
@@ -93,7 +110,12 @@ pub fn declared(table: &TableConfig) -> Option<TableSchema> {
             (columns, table.schema.rest_column.clone().map(|name| RestColumn { name, declared }))
         }
     };
-    Some(TableSchema { columns, rest, on_mismatch: table.schema.on_mismatch })
+    Some(TableSchema { columns, rest, parent: parent(table), on_mismatch: table.schema.on_mismatch })
+}
+
+/// The column of the parent's key, in a child table.
+pub fn parent(table: &TableConfig) -> Option<ParentColumn> {
+    table.child.as_ref().map(|child| ParentColumn { name: child.column(), data_type: child.data_type })
 }
 
 /// The Arrow field of a column type.

@@ -14,26 +14,29 @@ use parquet::file::properties::WriterProperties;
 use super::{Format, csv, ndjson};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Memory of a Parquet row group before it is written out.
-const ROW_GROUP_BYTES: usize = 64 << 20;
+/// What the writers of a run may hold back together, in bytes: Parquet's row groups before they are written out.
+pub(super) const MEMORY: usize = 64 << 20;
+
+/// What each of them may hold back, however many they are: row groups of less would be slow to read.
+pub(super) const MEMORY_LEAST: usize = 4 << 20;
 
 /// Writes one file of one format.
 pub(super) enum Encoder {
-    Parquet(Box<ArrowWriter<BufWriter<File>>>),
+    Parquet(Box<ArrowWriter<BufWriter<File>>>, usize),
     Arrow(Box<FileWriter<BufWriter<File>>>),
     Csv(BufWriter<File>),
     Ndjson(BufWriter<File>),
 }
 
 impl Encoder {
-    /// Begins a file of rows of this schema.
-    pub(super) fn new(format: Format, file: File, schema: &Schema) -> Result<Self> {
+    /// Begins a file of rows of this schema, which holds back no more than `memory` bytes of them.
+    pub(super) fn new(format: Format, file: File, schema: &Schema, memory: usize) -> Result<Self> {
         let mut file = BufWriter::with_capacity(1 << 16, file);
         Ok(match format {
             Format::Parquet => {
                 let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
                 let writer = ArrowWriter::try_new(file, schema.clone().into(), Some(properties)).map_err(parquet)?;
-                Self::Parquet(Box::new(writer))
+                Self::Parquet(Box::new(writer), memory)
             }
             Format::Arrow => Self::Arrow(Box::new(FileWriter::try_new(file, schema).map_err(arrow)?)),
             Format::Csv => {
@@ -48,9 +51,9 @@ impl Encoder {
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         match self {
-            Self::Parquet(writer) => {
+            Self::Parquet(writer, memory) => {
                 writer.write(batch).map_err(parquet)?;
-                if writer.memory_size() > ROW_GROUP_BYTES {
+                if writer.memory_size() > *memory {
                     writer.flush().map_err(parquet)?;
                 }
                 Ok(())
@@ -64,7 +67,7 @@ impl Encoder {
     /// Ends the file and waits until it is durable.
     pub(super) fn finish(self) -> Result<()> {
         let file = match self {
-            Self::Parquet(writer) => writer.into_inner().map_err(parquet)?,
+            Self::Parquet(writer, _) => writer.into_inner().map_err(parquet)?,
             Self::Arrow(writer) => writer.into_inner().map_err(arrow)?,
             Self::Csv(file) | Self::Ndjson(file) => file,
         };

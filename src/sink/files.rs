@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
-use super::encode::Encoder;
+use super::encode::{self, Encoder};
 use super::staging::{Staging, entries, failed, sweep};
 use super::{Existing, Finished, Format, Part, Sink, Writer};
 use crate::disk;
@@ -23,13 +23,22 @@ pub(super) struct Files {
     name: String,
     /// What is removed when the new files are in sight.
     replaced: Vec<PathBuf>,
+    /// What a writer may hold back, in bytes.
+    memory: usize,
     /// Shared with the writers: nothing is removed under one that still writes.
     staging: Arc<Staging>,
 }
 
 impl Files {
     /// Makes the directory if need be and a lock in it: a place that takes no rows is known at once.
-    pub(super) fn open(dir: &Path, table: &str, format: Format, existing: Existing, run: &str) -> Result<Self> {
+    pub(super) fn open(
+        dir: &Path,
+        table: &str,
+        format: Format,
+        existing: Existing,
+        run: &str,
+        parts: usize,
+    ) -> Result<Self> {
         disk::make_dir(dir, &Effects::default()).map_err(|e| failed("the directory cannot be made", dir, e))?;
         let visible = visible(dir).map_err(|e| failed("the directory cannot be listed", dir, e))?;
         if existing == Existing::Error && !visible.is_empty() {
@@ -41,7 +50,8 @@ impl Files {
         // A name that begins with . or _ would hide the file.
         let name = format!("{}-{run}", table.trim_start_matches(['.', '_']));
         let replaced = if existing == Existing::Overwrite { visible } else { Vec::new() };
-        Ok(Self { format, name, replaced, staging })
+        let memory = (encode::MEMORY / parts.max(1)).max(encode::MEMORY_LEAST);
+        Ok(Self { format, name, replaced, memory, staging })
     }
 
     fn path(&self, part: Part) -> PathBuf {
@@ -70,7 +80,13 @@ impl Files {
 
 impl Sink for Files {
     fn part(&self, part: Part) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(Rows { encoder: None, part, format: self.format, staging: Arc::clone(&self.staging) }))
+        Ok(Box::new(Rows {
+            encoder: None,
+            part,
+            format: self.format,
+            memory: self.memory,
+            staging: Arc::clone(&self.staging),
+        }))
     }
 
     fn publish(self: Box<Self>, mut parts: Vec<Finished>) -> Result<Vec<PathBuf>> {
@@ -106,6 +122,7 @@ struct Rows {
     encoder: Option<Encoder>,
     part: Part,
     format: Format,
+    memory: usize,
     staging: Arc<Staging>,
 }
 
@@ -122,7 +139,7 @@ impl Writer for Rows {
         }
         if self.encoder.is_none() {
             let file = self.staging.create(self.part)?;
-            self.encoder = Some(self.at(Encoder::new(self.format, file, &batch.schema()))?);
+            self.encoder = Some(self.at(Encoder::new(self.format, file, &batch.schema(), self.memory))?);
         }
         let done = self.encoder.as_mut().map_or(Ok(()), |encoder| encoder.write(batch));
         self.at(done)
@@ -155,7 +172,7 @@ mod tests {
     use super::*;
 
     fn open(dir: &Path, format: Format, existing: Existing, run: &str) -> Result<Box<Files>> {
-        Files::open(dir, "_t", format, existing, run).map(Box::new)
+        Files::open(dir, "_t", format, existing, run, 1).map(Box::new)
     }
 
     fn names(dir: &Path) -> Vec<String> {
@@ -252,13 +269,13 @@ mod tests {
     fn r26_finished_parts_hold_no_handles() {
         let dir = tempfile::tempdir().unwrap();
         let files = open(dir.path(), Format::Ndjson, Existing::Append, "a").unwrap();
-        let parts: Vec<_> = (0..3000).map(|place| write(&files, Part::Number(place))).collect();
+        let parts: Vec<_> = (0..1200).map(|place| write(&files, Part::Number(place))).collect();
         // Where this cannot be counted, the usual limit of handles stands for it.
         if let Ok(open) = fs::read_dir("/proc/self/fd") {
-            assert!(open.count() < 1000, "handles of 3000 parts are open");
+            assert!(open.count() < 600, "handles of finished parts are open");
         }
-        assert_eq!(files.publish(parts).unwrap().len(), 3000);
-        assert_eq!(names(dir.path()).len(), 3000);
+        assert_eq!(files.publish(parts).unwrap().len(), 1200);
+        assert_eq!(names(dir.path()).len(), 1200);
     }
 
     #[test]

@@ -69,12 +69,13 @@ impl Output {
 
     /// Opens the destination, so that one that cannot take rows is known before anything is asked for.
     ///
-    /// `run` is the id of the plan: it makes the names of new files unique.
-    pub fn open(&self, table: &str, existing: Existing, run: &str) -> Result<Box<dyn Sink>> {
+    /// `run` is the id of the plan: it makes the names of new files unique. `parts` are those that are written side by
+    /// side; they share the memory of writers.
+    pub fn open(&self, table: &str, existing: Existing, run: &str, parts: usize) -> Result<Box<dyn Sink>> {
         Ok(match &self.destination {
             Destination::Null => Box::new(Null),
             Destination::Stdout => Box::new(stdout::Stdout::open()?),
-            Destination::Directory(dir) => Box::new(files::Files::open(dir, table, self.format, existing, run)?),
+            Destination::Directory(dir) => Box::new(files::Files::open(dir, table, self.format, existing, run, parts)?),
         })
     }
 }

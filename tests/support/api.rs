@@ -279,7 +279,7 @@ impl State {
                     send(stream.get_mut(), &reply, n);
                     return reset(stream);
                 }
-                End::Whole => send(stream.get_mut(), &reply, reply.body.len()),
+                End::Whole => send(stream.get_mut(), &reply, usize::MAX),
             }
         }
     }
@@ -290,7 +290,8 @@ impl State {
     }
 }
 
-fn receive(stream: &mut BufReader<TcpStream>) -> Option<Request> {
+/// Reads a request; `None` at the end of the connection.
+pub(super) fn receive(stream: &mut BufReader<TcpStream>) -> Option<Request> {
     let mut line = String::new();
     stream.read_line(&mut line).ok().filter(|n| *n > 0)?;
     let mut words = line.split(' ');
@@ -308,14 +309,14 @@ fn receive(stream: &mut BufReader<TcpStream>) -> Option<Request> {
     Some(Request { method, target, headers, body })
 }
 
-/// Sends the head, which declares the whole body, and the first `n` bytes of the body.
-fn send(stream: &mut TcpStream, reply: &Reply, n: usize) {
+/// Sends the head, which declares the whole body, and at most the first `n` bytes of the body.
+pub(super) fn send(stream: &mut TcpStream, reply: &Reply, n: usize) {
     let mut bytes = format!("HTTP/1.1 {} X\r\nContent-Length: {}\r\n", reply.status, reply.body.len()).into_bytes();
     for (name, value) in &reply.headers {
         bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
     }
     bytes.extend_from_slice(b"\r\n");
-    bytes.extend_from_slice(&reply.body[..n]);
+    bytes.extend_from_slice(&reply.body[..n.min(reply.body.len())]);
     let _ = stream.write_all(&bytes);
 }
 

@@ -1,10 +1,12 @@
 //! What the tests stand on.
 
 pub(crate) mod api;
+pub(crate) mod clocked;
 pub(crate) mod hdfs;
 pub(crate) mod http;
 pub(crate) mod place;
 pub(crate) mod process;
+pub(crate) mod proxy;
 pub(crate) mod run;
 pub(crate) mod servers;
 pub(crate) mod stores;

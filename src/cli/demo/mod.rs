@@ -5,6 +5,7 @@ mod api;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chrono::Utc;
 
@@ -154,7 +155,7 @@ tables {{
     async fn read(&self) -> Result<Box<Report>> {
         let source = Source::open(self.config())?;
         let run = BatchRun::new("events", Output::directory(self.out(), Format::Ndjson));
-        match run.run(&source, Utc::now(), &|_| {}, std::future::pending()).await? {
+        match run.run(&source, Utc::now(), &Arc::default(), std::future::pending()).await? {
             Outcome::Done(report) => Ok(report),
             Outcome::Interrupted => Err(Error::new(ErrorKind::Bug, "the demo was interrupted by nobody")),
         }

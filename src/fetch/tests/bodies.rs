@@ -118,6 +118,29 @@ async fn r19_a_stream_is_opened_again_only_by_its_reader_and_within_the_budget()
 }
 
 #[tokio::test]
+async fn r19_a_packed_stream_is_whole_or_an_error() {
+    let text: Vec<u8> = (0..300_000_u32).flat_map(|i| format!("{i}\n").into_bytes()).collect();
+    let packed = gzip(&text);
+    for cut in [0, 5] {
+        let server = Server::in_order(vec![reply(200, &[], &packed[..packed.len() - cut])]).await;
+        let client = client(&source(&server));
+        let mut stream = client.open(&get(server.url("/")), &mut client.attempts()).await.unwrap();
+        let mut read = Vec::new();
+        let ended = loop {
+            match stream.chunk().await {
+                Ok(Some(bytes)) => read.extend_from_slice(&bytes),
+                ended => break ended,
+            }
+        };
+        assert!(text.starts_with(&read) && read.len() > 1 << 20, "{} bytes", read.len());
+        match cut {
+            0 => assert!(ended.unwrap().is_none() && read == text && stream.chunk().await.unwrap().is_none()),
+            _ => assert!(ended.unwrap_err().to_string().contains("cut short")),
+        }
+    }
+}
+
+#[tokio::test]
 async fn r20_a_stream_may_last_as_long_as_it_speaks() {
     let body = "{\"id\":1}\n".repeat(4);
     let head = head(200, &[format!("Content-Length: {}", body.len())]);
