@@ -409,7 +409,7 @@ impl Reader {
         if self.partition.limit.is_some() {
             return;
         }
-        while sent.len() < self.ahead.max(1)
+        while sent.len() < self.in_flight()
             && let Some(request) = self.walk.ahead(sent.len() as u64 + 1)
         {
             sent.push_back(self.send(request));
@@ -488,14 +488,19 @@ impl Reader {
         }
     }
 
+    /// Requests that may be on their way: walks that go on beside others have one each.
+    fn in_flight(&self) -> usize {
+        let is_alone = self.alone.as_ref().is_none_or(|alone| alone.load(Ordering::Relaxed));
+        if is_alone { self.ahead.max(1) } else { 1 }
+    }
+
     /// Sends the current request and those that can be known before their turn; a walk that took another way
     /// discards what is in flight (R14).
     fn send_ahead(&self, sent: &mut Sent) {
         if sent.front().is_some_and(|(request, _)| request != self.walk.current()) {
             sent.clear();
         }
-        let is_alone = self.alone.as_ref().is_none_or(|alone| alone.load(Ordering::Relaxed));
-        while sent.len() < if is_alone { self.ahead.max(1) } else { 1 } {
+        while sent.len() < self.in_flight() {
             let request = match sent.len() {
                 0 => Some(self.walk.current().clone()),
                 steps => self.walk.ahead(steps as u64),
