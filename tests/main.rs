@@ -8,6 +8,7 @@ mod bodies;
 mod children;
 mod cli;
 mod crash;
+mod epochs;
 mod explode;
 mod fuzz;
 mod gate;

@@ -47,6 +47,29 @@ impl Directory {
         format!("hadoop {{\n{}}}\n", lines.collect::<String>())
     }
 
+    async fn texts(&self, below: &str) -> BTreeMap<String, String> {
+        let mut texts = BTreeMap::new();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("a text");
+        match &self.raw {
+            Raw::Objects(store, dir) => {
+                let prefix = Key::from(format!("{dir}/{below}"));
+                for found in store.list_with_delimiter(Some(&prefix)).await.expect("a list").objects {
+                    let bytes = store.get(&found.location).await.expect("an object").bytes().await.expect("its bytes");
+                    texts.insert(found.location.filename().expect("a name").to_owned(), text(&bytes));
+                }
+            }
+            Raw::Hdfs(client, dir) => {
+                let listed = client.list_status(&format!("{dir}/{below}"), false).await.unwrap_or_default();
+                for found in listed.into_iter().filter(|found| !found.isdir) {
+                    let file = client.read(&found.path).await.expect("a file");
+                    let bytes = file.read_range(0, file.file_length()).await.expect("its bytes");
+                    texts.insert(found.path.rsplit('/').next().expect("a name").to_owned(), text(&bytes));
+                }
+            }
+        }
+        texts
+    }
+
     async fn write(&self, name: &str, bytes: &[u8]) {
         match &self.raw {
             Raw::Objects(store, dir) => {
@@ -88,6 +111,10 @@ impl Shelf for Directory {
 
     fn store(&self, effects: Effects) -> Arc<dyn CheckpointStore> {
         Directory::store(self, effects)
+    }
+
+    fn files<'a>(&'a self, dir: &'a str) -> BoxFuture<'a, BTreeMap<String, String>> {
+        Box::pin(self.texts(dir))
     }
 }
 
