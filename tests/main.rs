@@ -14,6 +14,7 @@ mod fuzz;
 mod gate;
 mod kill;
 mod large;
+mod ledgers;
 mod openapi;
 mod output;
 mod partitions;
@@ -25,5 +26,6 @@ mod shelf;
 #[cfg(feature = "sql")]
 mod sql;
 mod stores;
+mod streams;
 mod support;
 mod tidy;
