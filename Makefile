@@ -11,17 +11,18 @@ export RESTMARK_TEST_CACHE := $(cache)
 build:
 	cargo build --release
 
-# One profile for everything, so that the real data is read at full speed. The binary is built by `cargo test` alone:
-# what the tests depend on switches features of shared dependencies on, and `build` would compile those once more.
+# One profile and one set of features for everything, so that nothing is built twice: the hot path is optimised, so that
+# real data is read at full speed, DataFusion and the rest is not. The binary is built by `cargo test` alone: what the
+# tests depend on switches features of shared dependencies on, and `build` would compile those once more.
 test:
 	scripts/setup
-	cargo test --release
-	@if [ -f "$(conformance)" ]; then python3 "$(conformance)" --bin "$(target)/release/restmark" --step 3; \
+	cargo test --profile ci --features sql
+	@if [ -f "$(conformance)" ]; then python3 "$(conformance)" --bin "$(target)/ci/restmark" --step 5; \
 	else echo "no conformance suite at $(conformance): left out"; fi
 
 lint:
 	cargo fmt --check
-	cargo clippy --release --all-targets -- -D warnings
+	cargo clippy --profile ci --features sql --all-targets -- -D warnings
 
 # What happens only now and then: the binary killed a thousand times on each kind of store, then the kill test, the
 # gate tests and the real servers over and over.
@@ -71,4 +72,4 @@ bench-flights: build
 	python3 benches/flights.py --bin "$(target)/release/restmark"
 
 doc:
-	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --profile ci --features sql --no-deps

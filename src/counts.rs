@@ -75,6 +75,10 @@ pub struct Counts {
     pub in_future: u64,
     /// Records dropped because they were delivered before.
     pub duplicates_dropped: u64,
+    /// Records of a stream that belong to another batch.
+    pub outside_window: u64,
+    /// Records of a stream that came after the watermark had passed them; they were delivered.
+    pub late: u64,
     /// Boundary records that did not fit the memory of `dedup-key`.
     pub not_remembered: u64,
     /// In a child table: rows of its parents, and of theirs, that were read.
@@ -112,6 +116,8 @@ impl Counts {
         self.without_position.merge(other.without_position);
         self.in_future += other.in_future;
         self.duplicates_dropped += other.duplicates_dropped;
+        self.outside_window += other.outside_window;
+        self.late += other.late;
         self.not_remembered += other.not_remembered;
         self.parents += other.parents;
         self.parents_without_key.merge(other.parents_without_key);
@@ -253,6 +259,15 @@ impl Meters {
         let Ok(reads) = self.0.lock() else { return Counts::default() };
         let mut counts = reads.ended.clone();
         reads.live.iter().for_each(|meter| counts.merge(meter.counts()));
+        counts
+    }
+
+    /// The loss report of everything so far, which then begins anew: reads of the next batch are counted by themselves.
+    pub(crate) fn take(&self) -> Counts {
+        let counts = self.counts();
+        if let Ok(mut reads) = self.0.lock() {
+            reads.ended = Counts::default();
+        }
         counts
     }
 

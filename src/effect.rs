@@ -20,6 +20,8 @@ pub enum Effect {
     Sync,
     /// A file takes the name of another.
     Rename,
+    /// A file gets one more name, which nothing had.
+    Link,
     /// The names in a directory are made durable.
     SyncDirectory,
     /// An object is written whole, on a condition.

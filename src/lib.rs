@@ -27,12 +27,15 @@ pub mod counts;
 pub mod decode;
 mod disk;
 pub mod effect;
+mod epoch;
 pub mod error;
 pub mod fetch;
 pub mod filter;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod fuzz;
+mod gather;
+pub mod integrity;
 pub mod openapi;
 pub mod paginate;
 pub mod plan;
@@ -46,6 +49,7 @@ pub mod source;
 #[cfg(feature = "sql")]
 pub mod sql;
 pub mod storage;
+pub mod stream;
 mod text;
 
 #[doc = include_str!("../docs/semantics.md")]

@@ -88,6 +88,11 @@ impl Receipt {
         self.0.end.content
     }
 
+    /// The position it reached.
+    pub(crate) fn reached(&self) -> Option<&Position> {
+        self.0.end.position.as_ref()
+    }
+
     pub(crate) fn into_end(self) -> End {
         self.0.end
     }
@@ -298,8 +303,12 @@ impl Reader {
                 _ => None,
             },
             lag: checkpoint.map(|c| c.lag).unwrap_or_default(),
-            not_after: checkpoint.filter(|c| c.future == Future::Clamp).map(|_| partition.began),
-            dedup: checkpoint.is_some_and(|c| c.dedup_key.is_some()),
+            not_after: checkpoint
+                .filter(|c| c.future == Future::Clamp && partition.batch.is_none())
+                .map(|_| partition.began),
+            dedup: checkpoint.is_some_and(|c| c.dedup_key.is_some()) && partition.batch.is_none(),
+            window: partition.batch.map(|batch| batch.window),
+            watermark: partition.batch.and_then(|batch| batch.watermark),
         };
         Ok(Self {
             client,
@@ -636,6 +645,7 @@ impl Reader {
         self.counts.without_position = Tally { count, first };
         self.counts.in_future = self.boundary.in_future();
         self.counts.duplicates_dropped = self.boundary.duplicates_dropped();
+        (self.counts.outside_window, self.counts.late) = self.boundary.outside_and_late();
         self.counts.warnings = self.walk.warnings().iter().chain(&self.empty_end).chain(&self.said).cloned().collect();
         self.meter.keep(self.counts.clone());
     }
@@ -763,7 +773,8 @@ fn template(table: &TableConfig, partition: &Partition) -> Result<RequestTemplat
     };
     let extra = match (start, &checkpoint.mode) {
         (Some(Position::Timestamp(text)), ModeConfig::Timestamp { param, format, .. }) => {
-            let sent = if checkpoint.lag.is_zero() {
+            // The windows of a stream lag as a whole.
+            let sent = if checkpoint.lag.is_zero() || partition.batch.is_some() {
                 text.clone()
             } else {
                 let stored = format.parse(text).ok_or_else(|| {

@@ -3,24 +3,20 @@
 use std::collections::HashSet;
 use std::future::Future;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::RecordBatch;
-use arrow_schema::ArrowError;
-use arrow_select::filter::filter_record_batch;
-use futures::{StreamExt as _, stream};
 
 use crate::commit::Commit;
-use crate::counts::{Counts, Meter, Meters};
+use crate::counts::{Counts, Meters};
+use crate::epoch::{Epochs, Proven};
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Predicate;
-use crate::plan::{Partition, Plan, Scan};
+use crate::gather::{Tally, Wanted, gather};
+use crate::plan::Scan;
 use crate::position::{Instant, Position};
-use crate::read::{Event, Receipt};
-use crate::sink::{Destination, Existing, Finished, Output, Part, Sink, Writer};
+use crate::read::Event;
+use crate::sink::{Destination, Existing, Output};
 use crate::source::{Source, Table};
 
 /// What one run reads and where it puts the rows.
@@ -57,7 +53,7 @@ pub struct Report {
     /// The loss report (R25); `rows_emitted` are the rows that were written.
     pub counts: Counts,
     /// The files that hold the rows.
-    pub files: Vec<PathBuf>,
+    pub files: Vec<String>,
     /// What became of the table's position.
     pub progress: Progress,
 }
@@ -80,44 +76,8 @@ pub enum Progress {
     },
 }
 
-/// What the reading part of a run leaves behind.
-struct Gathered {
-    sink: Box<dyn Sink>,
-    parts: Vec<Finished>,
-    receipts: Vec<Receipt>,
-}
-
-/// What the reading of one partition leaves behind; no receipt where a limit ended it.
-struct Slice {
-    finished: Finished,
-    receipt: Option<Receipt>,
-}
-
-/// What the reads of a run share.
-struct Tally {
-    meters: Arc<Meters>,
-    /// Rows that were taken into the output.
-    rows: AtomicU64,
-}
-
-impl Tally {
-    /// Follows a read until the guard is dropped.
-    fn metered(&self, meter: &Arc<Meter>) -> impl Drop + use<> {
-        self.meters.begin(meter);
-        Metered(Arc::clone(&self.meters), Arc::clone(meter))
-    }
-}
-
-struct Metered(Arc<Meters>, Arc<Meter>);
-
-impl Drop for Metered {
-    fn drop(&mut self) {
-        self.0.end(&self.1);
-    }
-}
-
 /// The cores that there are.
-fn cores() -> NonZeroUsize {
+pub(crate) fn cores() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
@@ -154,48 +114,75 @@ impl BatchRun {
     ) -> Result<Outcome> {
         let table = source.table(&self.table)?;
         let existing = self.check(table)?;
-        let tally = Tally { meters: Arc::clone(watch), rows: AtomicU64::new(0) };
+        let epochs = Epochs::of_table(source, &self.table)?;
+        let tally = Tally::new(watch);
+        let wanted = Wanted { select: self.select.as_deref(), limit: self.limit, parallel: self.parallel };
         let reading = async {
             self.check_filter(source).await?;
+            // What was decided is done first: the plan starts where it led.
+            let head = match &epochs {
+                Some(epochs) => Some(epochs.recover().await?),
+                None => None,
+            };
             let plan = source.plan_at(self.scan(table), at).await?;
             watch.warn(plan.warnings());
             let side_by_side = self.parallel.get().min(plan.partitions().len());
-            let sink = self.output.open(&self.table, existing, plan.id(), side_by_side)?;
-            let Gathered { sink, parts, receipts } = self.gather(source, &plan, sink, &tally).await?;
+            let of_ledger = epochs.as_ref().zip(head.as_ref()).filter(|_| self.writes_epochs());
+            let (begun, sink) = match of_ledger {
+                Some((epochs, head)) => {
+                    let begun = epochs.begin(head, &plan, None).await?;
+                    let sink = epochs.open(&self.output, &begun, side_by_side).await?;
+                    (Some((epochs, begun)), sink)
+                }
+                None => {
+                    let settings = &source.config().storage;
+                    (None, self.output.open(&self.table, existing, plan.id(), side_by_side, settings).await?)
+                }
+            };
+            let (parts, receipts) = gather(source, &plan, &*sink, wanted, &tally).await?;
             // What was not read to its end is not shown to anybody either.
             let commit = if self.limit.is_some() { None } else { Some(plan.seal(receipts)?) };
-            Ok::<_, Error>((plan, sink, parts, commit))
+            Ok::<_, Error>((plan, begun, sink, parts, commit))
         };
-        let (plan, sink, parts, commit) = tokio::select! {
+        let (plan, begun, sink, parts, commit) = tokio::select! {
             biased;
             () = interrupted => return Ok(Outcome::Interrupted),
             read = reading => read?,
         };
-        let files = blocking(move || sink.publish(parts)).await?;
-        let rows = tally.rows.load(Ordering::Relaxed);
-        let counts = Counts { rows_emitted: rows, ..watch.counts() };
-        let progress = match self.kept() {
-            _ if table.config().checkpoint.is_none() => Progress::NoCheckpoint,
-            Some(why) => Progress::Kept(why),
-            None => match self.commit(source, &plan, commit, rows).await {
-                // The other run's files hold what these would hold twice. They were seen for a moment: at least once.
-                Err(error) if error.kind() == ErrorKind::Conflict => {
-                    for file in &files {
-                        let _ = std::fs::remove_file(file);
-                    }
-                    return Err(error);
-                }
-                committed => committed?,
-            },
+        let rows = tally.rows();
+        let before = plan.stored().cloned();
+        let (files, progress) = match begun {
+            Some((epochs, begun)) => {
+                let after = commit.as_ref().and_then(Commit::position).cloned();
+                let proven = Proven { parts, commit, rows, watermark: None };
+                let files = epochs.settle(&begun, &self.output, &*sink, proven).await?;
+                let file = source.checkpoints().path(&self.table).unwrap_or_default();
+                (files, Progress::Committed { before, after, file })
+            }
+            None => {
+                let files = sink.publish(&parts).await?;
+                let progress = match self.kept() {
+                    _ if table.config().checkpoint.is_none() => Progress::NoCheckpoint,
+                    Some(why) => Progress::Kept(why),
+                    None => self.commit(source, before, commit, rows).await?,
+                };
+                (files, progress)
+            }
         };
+        let counts = Counts { rows_emitted: rows, ..watch.counts() };
         Ok(Outcome::Done(Box::new(Report { counts, files, progress })))
+    }
+
+    /// Whether the run adds an epoch to the table's ledger: files of a checkpointed table.
+    fn writes_epochs(&self) -> bool {
+        matches!(self.output.destination, Destination::Files(_)) && self.kept().is_none()
     }
 
     /// Whether the run makes sense for the table, as far as that is known without asking anybody.
     fn check(&self, table: Table<'_>) -> Result<Existing> {
         let usage = |what: &str| Err(Error::new(ErrorKind::Config, what).with("table", &self.table));
         let checkpointed = table.config().checkpoint.is_some();
-        let to_files = matches!(self.output.destination, Destination::Directory(_));
+        let to_files = matches!(self.output.destination, Destination::Files(_));
         if checkpointed && to_files && self.limit.is_some() {
             return usage(
                 "--limit with --to DIR: files of a checkpointed table are whole reads; leave out one of them",
@@ -242,112 +229,22 @@ impl BatchRun {
         if self.full { scan.full() } else { scan }
     }
 
-    /// Reads the partitions into the sink, as many at a time as the run may.
-    ///
-    /// One that fails lets the others end: what is wrong with several is then known at once.
-    async fn gather(&self, source: &Source, plan: &Plan, sink: Box<dyn Sink>, tally: &Tally) -> Result<Gathered> {
-        let (mut parts, mut receipts) = (Vec::new(), Vec::new());
-        let (mut failed, mut first) = (0_u64, None);
-        let residual = plan.residual();
-        let writer = |place| sink.part(Part::of(plan, place));
-        {
-            let reads = plan.partitions().iter().enumerate().map(|(place, partition)| async move {
-                if self.has_enough(tally) {
-                    return Ok(None);
-                }
-                self.read(source, partition, writer(place)?, residual, tally).await.map(Some)
-            });
-            let mut reads = pin!(stream::iter(reads).buffer_unordered(self.parallel.get()));
-            while let Some(read) = reads.next().await {
-                match read {
-                    Ok(Some(Slice { finished, receipt })) => {
-                        parts.push(finished);
-                        receipts.extend(receipt);
-                    }
-                    Ok(None) => {}
-                    Err(error) => {
-                        failed += 1;
-                        first = first.or(Some(error));
-                    }
-                }
-            }
-        }
-        match (first, plan.partitions().len()) {
-            (None, _) => Ok(Gathered { sink, parts, receipts }),
-            (Some(error), 1) => Err(error),
-            (Some(error), of) => {
-                Err(error.reworded(|said| format!("{failed} of {of} partitions failed; first: {said}")))
-            }
-        }
-    }
-
-    /// Reads a partition into its part of the sink.
-    async fn read(
+    /// Moves the checkpoint after rows that are out already: on standard output.
+    async fn commit(
         &self,
         source: &Source,
-        partition: &Partition,
-        mut writer: Box<dyn Writer>,
-        residual: Option<&Predicate>,
-        tally: &Tally,
-    ) -> Result<Slice> {
-        let mut read = source.read(partition)?;
-        let _metered = tally.metered(read.meter());
-        let receipt = loop {
-            if self.has_enough(tally) {
-                break None;
-            }
-            match read.try_next().await.map_err(|error| error.with("partition", partition.id()))? {
-                Some(Event::Batch(batch)) => {
-                    let batch = self.shape(&batch, residual, tally)?;
-                    if batch.num_rows() > 0 {
-                        writer = blocking(move || writer.write(&batch).map(|()| writer)).await?;
-                    }
-                }
-                Some(Event::Done(receipt)) => break Some(receipt),
-                // A read with a limit proves nothing.
-                None if self.limit.is_some() => break None,
-                None => return Err(Error::new(ErrorKind::Bug, "a read ended without a receipt")),
-            }
-        };
-        Ok(Slice { finished: blocking(move || writer.finish()).await?, receipt })
-    }
-
-    /// Whether the limit is reached.
-    fn has_enough(&self, tally: &Tally) -> bool {
-        self.limit.is_some_and(|limit| tally.rows.load(Ordering::Relaxed) >= limit)
-    }
-
-    /// The rows and columns of a batch that are written: those of it that the limit still takes.
-    fn shape(&self, batch: &RecordBatch, residual: Option<&Predicate>, tally: &Tally) -> Result<RecordBatch> {
-        let arrow = |error: ArrowError| Error::new(ErrorKind::Bug, format!("a batch could not be shaped: {error}"));
-        let mut batch = match residual {
-            Some(filter) => filter_record_batch(batch, &filter.mask(batch)?).map_err(arrow)?,
-            None => batch.clone(),
-        };
-        let rows = batch.num_rows() as u64;
-        let taken = tally.rows.fetch_add(rows, Ordering::Relaxed);
-        if let Some(left) = self.limit.map(|limit| limit.saturating_sub(taken)).filter(|left| *left < rows) {
-            tally.rows.fetch_sub(rows - left, Ordering::Relaxed);
-            batch = batch.slice(0, usize::try_from(left).unwrap_or(usize::MAX));
-        }
-        let Some(select) = &self.select else { return Ok(batch) };
-        let schema = batch.schema();
-        let places = select.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>().map_err(arrow)?;
-        batch.project(&places).map_err(arrow)
-    }
-
-    async fn commit(&self, source: &Source, plan: &Plan, commit: Option<Commit>, rows: u64) -> Result<Progress> {
+        before: Option<Position>,
+        commit: Option<Commit>,
+        rows: u64,
+    ) -> Result<Progress> {
         let checkpoints = source.checkpoints();
         let commit = commit.ok_or_else(|| Error::new(ErrorKind::Bug, "a run with a limit has nothing to commit"))?;
         checkpoints.commit(&commit).await.map_err(|error| {
-            let conflict = error.kind() == ErrorKind::Conflict;
-            match &self.output.destination {
+            let to = &self.output.destination;
+            match error.kind() {
                 _ if rows == 0 => error,
-                Destination::Directory(_) if conflict => {
-                    error.with("written", "nothing: the files of this run were withdrawn")
-                }
-                to if conflict => error.with("written", format!("{rows} rows to {to}; they will come again")),
-                to => error.with(
+                ErrorKind::Conflict => error.with("written", format!("{rows} rows to {to}; they will come again")),
+                _ => error.with(
                     "written",
                     format!(
                         "{rows} rows to {to}; it is not certain whether the position moved (restmark checkpoint show \
@@ -356,7 +253,7 @@ impl BatchRun {
                 ),
             }
         })?;
-        let (before, after) = (plan.stored().cloned(), commit.position().cloned());
+        let after = commit.position().cloned();
         let file = checkpoints.path(&self.table).unwrap_or_default();
         Ok(Progress::Committed { before, after, file })
     }
@@ -393,11 +290,4 @@ pub async fn first_batch(source: &Source, table: &str, rows: u64) -> Result<Opti
         }
     }
     Ok(None)
-}
-
-/// Runs what may block (a slow disk, a reader of our output that stalls) where it stops nothing else.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(Error::new(ErrorKind::Bug, format!("writing was cut short: {error}"))))
 }

@@ -17,6 +17,7 @@ use crate::commit::{self, CheckpointStore, Commit};
 use crate::config::{
     self, CheckpointConfig, Named, ResponseFormat, SchemaMode, SourceConfig, SpecPlace, Style, TableConfig,
 };
+use crate::effect::Effects;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::Client;
 use crate::openapi::{self, Ask, Spec};
@@ -40,6 +41,8 @@ pub struct Source {
     described: OnceCell<HashMap<String, Result<Vec<Column>, String>>>,
     /// Exploded tables that somebody has named.
     exploded: Kept,
+    /// Of its ledgers and outputs.
+    effects: Effects,
 }
 
 /// Tables that are made when they are first named, and then stay.
@@ -84,7 +87,14 @@ impl Source {
     pub fn new(config: SourceConfig) -> Result<Self> {
         let client = Client::new(&config, Redactor::default())?;
         let stores = stores(&config)?;
-        Ok(Self { config, client, stores, described: OnceCell::new(), exploded: Kept::default() })
+        Ok(Self {
+            config,
+            client,
+            stores,
+            described: OnceCell::new(),
+            exploded: Kept::default(),
+            effects: Effects::default(),
+        })
     }
 
     /// Keeps the checkpoints in a store of your own instead of where the configuration says.
@@ -94,6 +104,17 @@ impl Source {
             *kept = Arc::clone(store);
         }
         self
+    }
+
+    /// Lets a test stop what its ledgers and outputs do to the world.
+    #[must_use]
+    pub fn watched(mut self, effects: Effects) -> Self {
+        self.effects = effects;
+        self
+    }
+
+    pub(crate) fn effects(&self) -> &Effects {
+        &self.effects
     }
 
     /// The settings.
@@ -233,7 +254,7 @@ impl Source {
             })?;
         }
         let loaded = match table.checkpoint {
-            Some(_) if !scan.apart => Some(self.checkpoints().usable(table).await?),
+            Some(_) if !scan.apart && scan.batch.is_none() => Some(self.checkpoints().usable(table).await?),
             _ => None,
         };
         Plan::freeze(scan, &self.config, resolved, loaded, unique_id(now), now)
@@ -332,6 +353,15 @@ impl Checkpoints<'_> {
         match self.source.store(table.config) {
             Some(store) => store.commit(commit, Utc::now()).await,
             None => Ok(()),
+        }
+    }
+
+    /// What stands in the store, unread.
+    pub(crate) async fn bytes(&self, table: &str) -> Result<Option<Vec<u8>>> {
+        let table = self.source.table(table)?.config;
+        match self.source.store(table) {
+            Some(store) => store.load(&table.name).await,
+            None => Ok(None),
         }
     }
 

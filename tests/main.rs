@@ -20,6 +20,7 @@ mod pushdown;
 mod real;
 mod real_filters;
 mod real_partitions;
+mod shelf;
 #[cfg(feature = "sql")]
 mod sql;
 mod stores;

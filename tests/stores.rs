@@ -22,9 +22,9 @@ use crate::support::stores::{Azurite, GcsStandIn, Moto};
 use crate::support::{Api, Output, Place, Reply, Route, get};
 
 /// A directory of a store: its path as a configuration has it, what opens it, and a way in that is not ours.
-struct Directory {
-    path: String,
-    properties: BTreeMap<String, String>,
+pub(crate) struct Directory {
+    pub(crate) path: String,
+    pub(crate) properties: BTreeMap<String, String>,
     raw: Raw,
 }
 
@@ -101,11 +101,11 @@ fn with_tls() {
 }
 
 /// A name that no other test uses.
-fn fresh() -> String {
+pub(crate) fn fresh() -> String {
     format!("t{:016x}", fastrand::u64(..))
 }
 
-fn s3(moto: &Moto, scheme: &str) -> Directory {
+pub(crate) fn s3(moto: &Moto, scheme: &str) -> Directory {
     let (bucket, dir) = (fresh(), "deep/check points");
     moto.make_bucket(&bucket);
     with_tls();
@@ -126,7 +126,7 @@ fn s3(moto: &Moto, scheme: &str) -> Directory {
     }
 }
 
-fn azure(azurite: &Azurite, scheme: &str) -> Directory {
+pub(crate) fn azure(azurite: &Azurite, scheme: &str) -> Directory {
     let (container, dir) = (fresh(), "deep/check points");
     azurite.make_container(&container);
     let host = if scheme.starts_with("abfs") { "dfs" } else { "blob" };
@@ -144,7 +144,7 @@ fn azure(azurite: &Azurite, scheme: &str) -> Directory {
     }
 }
 
-fn google(stand_in: &GcsStandIn) -> Directory {
+pub(crate) fn google(stand_in: &GcsStandIn) -> Directory {
     let (bucket, dir) = (fresh(), "deep/check points");
     with_tls();
     // A token that asks nobody: without one a put goes to the metadata server of the machine.
@@ -165,7 +165,7 @@ fn google(stand_in: &GcsStandIn) -> Directory {
 }
 
 /// Must be called inside a runtime.
-fn hdfs(cluster: &Hdfs) -> Directory {
+pub(crate) fn hdfs(cluster: &Hdfs) -> Directory {
     let dir = format!("/{}/deep/check points", fresh());
     let client = hdfs_native::ClientBuilder::new().with_url(cluster.url()).build().expect("a client");
     Directory { path: format!("{}{dir}", cluster.url()), properties: BTreeMap::new(), raw: Raw::Hdfs(client, dir) }

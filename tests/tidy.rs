@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The rooms from the ground up; a file may use rooms of its own line and of those above it.
 const ROOMS: [&str; 15] = [
-    "error secret position counts effect disk text column",
+    "error secret position counts effect disk text integrity column",
     "storage openapi",
     "config",
     "schema",
@@ -17,7 +17,7 @@ const ROOMS: [&str; 15] = [
     "read",
     "commit",
     "source",
-    "sink run fuzz",
+    "sink epoch gather run stream fuzz",
     "sql",
     "cli",
 ];

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use clap::builder::TypedValueParser as _;
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::sink::Format;
+
 const EXAMPLES: &str = "\
 Examples:
   restmark demo                                     see it work, without an API of your own
@@ -74,8 +76,8 @@ pub(super) enum Command {
     },
     /// Print what a read would ask the API, and what of a query is left to do; asks nothing
     Explain(ExplainArgs),
-    #[command(hide = true)]
-    Stream(Later),
+    /// Read what is new of a table, batch by batch, into files
+    Stream(StreamArgs),
     /// Answer a SQL query over the tables; moves nothing
     #[cfg(feature = "sql")]
     Sql(SqlArgs),
@@ -164,6 +166,42 @@ pub(super) struct QueryArgs {
     pub(super) full: bool,
 }
 
+const STREAM_EXAMPLES: &str = "\
+Examples:
+  restmark stream api.conf events --checkpoint-location state/ --to out/ --trigger available-now
+  restmark stream api.conf events --checkpoint-location s3a://b/state --to s3a://b/events --trigger 30s --starting earliest
+
+A batch holds the records with start < timestamp <= end; the next one begins where it ends. The location remembers each
+batch and belongs to this stream alone. SIGTERM ends after the batch, exit 0.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = STREAM_EXAMPLES)]
+pub(super) struct StreamArgs {
+    #[command(flatten)]
+    pub(super) of: TableArg,
+    /// A directory for the stream's own ledger
+    #[arg(long, value_name = "DIR")]
+    pub(super) checkpoint_location: String,
+    /// A directory for files, or - for standard output
+    #[arg(long, value_name = "DEST")]
+    pub(super) to: String,
+    /// How files are written [default: parquet]
+    #[arg(long, value_enum)]
+    pub(super) format: Option<FormatArg>,
+    /// available-now: what there is, then end; or the time from one batch to the next
+    #[arg(long, value_name = "TRIGGER", default_value = "available-now")]
+    pub(super) trigger: String,
+    /// Where a new stream starts: now, earliest or an instant
+    #[arg(long, value_name = "WHERE", default_value = "now")]
+    pub(super) starting: String,
+    /// The longest window of a batch; a longer absence becomes several
+    #[arg(long, value_name = "DURATION")]
+    pub(super) max_window: Option<String>,
+    /// How long after the greatest timestamp a record may come without being counted as late
+    #[arg(long, value_name = "DURATION", default_value = "0s")]
+    pub(super) allowed_lateness: String,
+}
+
 #[derive(Debug, clap::Args)]
 pub(super) struct ExplainArgs {
     #[command(flatten)]
@@ -178,6 +216,17 @@ pub(super) enum FormatArg {
     Ndjson,
     Csv,
     Arrow,
+}
+
+impl FormatArg {
+    pub(super) fn format(self) -> Format {
+        match self {
+            Self::Parquet => Format::Parquet,
+            Self::Ndjson => Format::Ndjson,
+            Self::Csv => Format::Csv,
+            Self::Arrow => Format::Arrow,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

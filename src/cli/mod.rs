@@ -20,6 +20,7 @@ mod schema;
 mod signals;
 #[cfg(feature = "sql")]
 mod sql;
+mod stream;
 mod table_text;
 mod tables;
 
@@ -71,6 +72,10 @@ async fn run(command: Command, console: &mut Console) -> Result<Ended> {
     if let Command::Read(read) = command {
         return read::run(read, console, signals.next()).await;
     }
+    if let Command::Stream(args) = command {
+        let (interrupted, ended) = signals.apart();
+        return stream::run(args, console, interrupted, ended).await;
+    }
     // A change by hand that was sent may have arrived: it is waited for, or nobody would know. Every store has its limit.
     if let Command::Checkpoint(change) = &command
         && change.is_change()
@@ -93,9 +98,8 @@ async fn look(command: Command, console: &mut Console) -> Result<()> {
         Command::Checkpoint(command) => checkpoint::run(command, console).await,
         Command::Demo => demo::run(console).await,
         Command::Completions { shell } => completions::run(shell),
-        Command::Read(_) => Err(Error::new(ErrorKind::Bug, "read has its own way")),
+        Command::Read(_) | Command::Stream(_) => Err(Error::new(ErrorKind::Bug, "it has its own way")),
         Command::Explain(args) => explain::run(args, console).await,
-        Command::Stream(_) => later("stream"),
         #[cfg(feature = "sql")]
         Command::Sql(args) => sql::run(args, console).await,
         #[cfg(not(feature = "sql"))]

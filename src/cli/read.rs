@@ -31,7 +31,7 @@ pub(super) async fn run(args: ReadArgs, console: &mut Console, interrupted: impl
             Ok(Ended::Well)
         }
         unfinished => {
-            report::print_failed(console, &run, &meters.counts());
+            report::print_failed(console, &run.table, &meters.counts());
             unfinished.map(|_| Ended::Interrupted)
         }
     }
@@ -40,16 +40,11 @@ pub(super) async fn run(args: ReadArgs, console: &mut Console, interrupted: impl
 fn batch_run(args: ReadArgs) -> Result<BatchRun> {
     let usage = |what: &str| Err(Error::new(ErrorKind::Config, what));
     let destination = Destination::parse(&args.to)?;
-    let to_files = matches!(destination, Destination::Directory(_));
+    let to_files = matches!(destination, Destination::Files(_));
     if !to_files && args.mode.is_some() {
         return usage("--mode needs --to DIR");
     }
-    let format = args.format.map(|format| match format {
-        FormatArg::Parquet => Format::Parquet,
-        FormatArg::Ndjson => Format::Ndjson,
-        FormatArg::Csv => Format::Csv,
-        FormatArg::Arrow => Format::Arrow,
-    });
+    let format = args.format.map(FormatArg::format);
     if !to_files && format.is_some_and(|format| format != Format::Ndjson) {
         return usage("--format needs --to DIR; standard output is NDJSON, and null: writes nothing");
     }

@@ -19,22 +19,21 @@ pub(super) fn print(console: &Console, run: &BatchRun, report: &Report) {
     console.say(&format!("{}: {}", run.table, summary(&report.counts)));
     print_losses(console, &report.counts);
     for file in &report.files {
-        console.say(&format!("  written: {}", file.display()));
+        console.say(&format!("  written: {file}"));
     }
     console.say(&format!("  position: {}", in_words(&report.progress)));
 }
 
 /// What a run had done when it failed; what it wrote may not count, so the rows it emitted are left out.
-pub(super) fn print_failed(console: &Console, run: &BatchRun, counts: &Counts) {
+pub(super) fn print_failed(console: &Console, table: &str, counts: &Counts) {
     if console.is_json() {
         let counts = serde_json::to_value(counts).unwrap_or(Value::Null);
-        console.event(&json!({ "level": "info", "event": "failed", "table": run.table, "counts": counts }));
+        console.event(&json!({ "level": "info", "event": "failed", "table": table, "counts": counts }));
         return;
     }
     let Counts { requests, retries, pages, bytes, rows_read, .. } = counts;
     console.say(&format!(
-        "{}: failed after {} read in {} ({}, {retries} retries, {bytes} bytes)",
-        run.table,
+        "{table}: failed after {} read in {} ({}, {retries} retries, {bytes} bytes)",
         counted(*rows_read, "row"),
         counted(*pages, "page"),
         counted(*requests, "request"),
@@ -106,6 +105,8 @@ fn losses(counts: &Counts) -> Vec<String> {
     for (what, count) in [
         ("records dated in the future (they do not become the position)", counts.in_future),
         ("duplicates dropped", counts.duplicates_dropped),
+        ("records that belong to another batch", counts.outside_window),
+        ("late records (delivered)", counts.late),
         ("boundary records not remembered (they may come again)", counts.not_remembered),
     ] {
         if count > 0 {
@@ -151,7 +152,7 @@ fn json(run: &BatchRun, report: &Report) -> Value {
         "event": "report",
         "table": run.table,
         "counts": serde_json::to_value(&report.counts).unwrap_or(Value::Null),
-        "files": report.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
+        "files": report.files,
         "position": progress,
     })
 }

@@ -23,6 +23,12 @@ impl Signals {
         })
     }
 
+    /// Completes with the next interrupt, and with the next wish that it ends.
+    pub(super) fn apart(&mut self) -> (impl Future<Output = ()>, impl Future<Output = ()>) {
+        let Self { interrupt, terminate } = self;
+        (next(interrupt), next(terminate))
+    }
+
     /// Completes with the next signal.
     pub(super) async fn next(&mut self) {
         tokio::select! {
@@ -30,6 +36,11 @@ impl Signals {
             _ = self.terminate.recv() => {}
         }
     }
+}
+
+#[cfg(unix)]
+async fn next(signal: &mut Signal) {
+    signal.recv().await;
 }
 
 /// What asks the process to end.
@@ -40,6 +51,15 @@ pub(super) struct Signals(tokio::signal::windows::CtrlC);
 impl Signals {
     pub(super) fn listen() -> Result<Self> {
         tokio::signal::windows::ctrl_c().map(Self).map_err(|e| deaf(&e))
+    }
+
+    /// Completes with the next interrupt; nothing else asks.
+    pub(super) fn apart(&mut self) -> (impl Future<Output = ()>, impl Future<Output = ()>) {
+        let Self(interrupt) = self;
+        let interrupted = async {
+            interrupt.recv().await;
+        };
+        (interrupted, std::future::pending())
     }
 
     /// Completes with the next signal.

@@ -14,7 +14,7 @@ use super::console::Console;
 use super::plain::plain;
 use super::{open, plain as plainly, report, table_text};
 use crate::error::{Error, ErrorKind, Result};
-use crate::run::blocking;
+use crate::gather::blocking;
 use crate::sink::{Format, OneFile, text_header, text_rows};
 use crate::sql::{self, RestSchema, into_error};
 

@@ -14,48 +14,19 @@
 //! removed by nobody, so one wins. Nothing here waits, measures time or has to be removed by hand: a crashed writer's
 //! claim is just a lower one.
 
-use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
-use tokio::sync::OnceCell;
-use tokio::time::{sleep, timeout};
 
 use super::{CheckpointStore, Commit, SIZE_MAX, Verdict, file_name};
-use crate::effect::{Effect, Effects, Stopped};
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::Instant;
-use crate::storage::{HdfsOptions, cause};
-
-/// A file may be given a DataNode that has just died, or its blocks may not be known again yet: so often it is tried.
-const TRIES: u32 = 8;
-
-/// The pause after the first try; it grows by itself.
-const PAUSE: Duration = Duration::from_millis(250);
-
-/// Syncing takes milliseconds; the client waits for ever where a DataNode of the pipeline has died.
-const SYNC_LIMIT: Duration = Duration::from_secs(5);
-
-/// The replicas of a file whose cluster did not say how many it wants.
-const REPLICAS: u32 = 3;
-
-/// No look takes longer, and no commit, whatever the cluster does: the client itself waits for a NameNode without end.
-const LOOK_LIMIT: Duration = Duration::from_mins(1);
-const COMMIT_LIMIT: Duration = Duration::from_mins(2);
-
-/// Small blocks, since a space quota counts whole blocks of a file that is being written. The least that clusters allow.
-const BLOCK: u64 = 1 << 20;
+use crate::storage::hdfs_files::{CHANGE_LIMIT, Failed, HdfsFiles, LOOK_LIMIT, Tries};
 
 /// A directory of HDFS that holds checkpoint files. It is made on the first commit.
-pub struct HdfsStore {
-    options: HdfsOptions,
-    /// The directory as the configuration has it.
-    shown: String,
-    client: OnceCell<Client>,
-    effects: Effects,
-}
+#[derive(Debug)]
+pub struct HdfsStore(HdfsFiles);
 
 /// The name of a claim: above all numbers seen when it was made, and random beyond that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,125 +64,26 @@ enum Contest {
     Needless,
 }
 
-/// What an HDFS call ended with.
-enum Failed {
-    /// The NameNode, or the way to it: the client has tried again already.
-    Name(HdfsError),
-    /// A DataNode, or the way to it.
-    Data(HdfsError),
-    Stopped(Stopped),
-}
-
-impl From<Stopped> for Failed {
-    fn from(stopped: Stopped) -> Self {
-        Self::Stopped(stopped)
-    }
-}
-
-impl From<HdfsError> for Failed {
-    fn from(error: HdfsError) -> Self {
-        Self::Name(error)
-    }
-}
-
-impl Failed {
-    fn is_absent(&self) -> bool {
-        matches!(self, Self::Name(e) | Self::Data(e) if is_absent(e))
-    }
-
-    /// Whether another try may get other DataNodes. What the NameNode refuses, a quota for one, stays.
-    fn may_pass(&self) -> bool {
-        matches!(self, Self::Data(e) if !matches!(e, HdfsError::RPCError(..) | HdfsError::FatalRPCError(..)))
-    }
-}
-
-fn is_absent(error: &HdfsError) -> bool {
-    match error {
-        HdfsError::FileNotFound(_) => true,
-        // A directory is said to be no file by the same name.
-        HdfsError::RPCError(class, said) => {
-            class == "java.io.FileNotFoundException"
-                && !said.lines().next().is_some_and(|s| s.contains("is not a file"))
-        }
-        _ => false,
-    }
-}
-
-/// Whether a file that was being written is no longer there: a later committer removed it.
-fn is_fenced(error: &HdfsError) -> bool {
-    let lease = |class: &str| class.ends_with(".LeaseExpiredException");
-    is_absent(error) || matches!(error, HdfsError::RPCError(class, _) if lease(class))
-}
-
 impl HdfsStore {
-    pub(crate) fn new(options: HdfsOptions, shown: String, effects: Effects) -> Self {
-        Self { options, shown, client: OnceCell::new(), effects }
+    pub(crate) fn new(files: HdfsFiles) -> Self {
+        Self(files)
     }
 
-    /// Made inside the runtime: the client keeps tasks there.
-    async fn client(&self) -> Result<&Client, HdfsError> {
-        let made = self.client.get_or_try_init(|| async {
-            let options = &self.options;
-            // The properties are whole: the client would lay those of the process's own Hadoop files under them.
-            let builder = ClientBuilder::new().with_url(&options.url).with_config_dir("/dev/null");
-            let mut builder = builder.with_config(options.config.clone());
-            if let Some(principal) = &options.principal {
-                builder = builder.with_kerberos_principal(principal);
-            }
-            if let Some(keytab) = &options.keytab {
-                builder = builder.with_kerberos_keytab(keytab);
-            }
-            builder.build()
-        });
-        made.await
-    }
-
-    fn path(&self, name: &str) -> String {
-        format!("{}/{name}", self.options.dir.trim_end_matches('/'))
-    }
-
-    async fn read(&self, table: &str) -> Result<Option<Vec<u8>>> {
-        let mut tries = 0;
-        loop {
-            let failed = match self.read_once(table).await {
-                Ok(Some(bytes)) if bytes.len() as u64 > SIZE_MAX => {
-                    let file = self.describe(table);
-                    let said = format!("the checkpoint {file} cannot be used: it is too large to be one");
-                    return Err(Error::new(ErrorKind::Store, said));
-                }
-                Ok(bytes) => return Ok(bytes),
-                Err(failed) => failed,
-            };
-            tries += 1;
-            if tries == TRIES || !failed.may_pass() {
-                return Err(self.failed("cannot read the checkpoint", table, &failed));
-            }
-            sleep(PAUSE * tries).await;
+    async fn read(&self, table: &str) -> Result<Option<Bytes>> {
+        let found = self.0.read(&file_name(table), SIZE_MAX).await;
+        let found = found.map_err(|e| self.failed("cannot read the checkpoint", table, &e))?;
+        if found.as_ref().is_some_and(|bytes| bytes.len() as u64 > SIZE_MAX) {
+            let said = format!("the checkpoint {} cannot be used: it is too large to be one", self.describe(table));
+            return Err(Error::new(ErrorKind::Store, said));
         }
+        Ok(found)
     }
 
-    /// The file, or its first bytes where it is too large.
-    async fn read_once(&self, table: &str) -> Result<Option<Vec<u8>>, Failed> {
-        let mut reader = match self.client().await?.read(&self.path(&file_name(table))).await {
-            Err(e) if is_absent(&e) => return Ok(None),
-            found => found?,
-        };
-        let size = reader.file_length().min(usize::try_from(SIZE_MAX).unwrap_or(usize::MAX).saturating_add(1));
-        if size == 0 {
-            return Ok(Some(Vec::new()));
-        }
-        Ok(Some(reader.read_bytes(size).await.map_err(Failed::Data)?.to_vec()))
-    }
-
-    /// The claims of a table, in order. A directory that is not there holds none.
+    /// The claims of a table, in order.
     async fn claims(&self, table: &str) -> Result<Vec<Claim>> {
-        let failed = |e: HdfsError| self.failed("cannot list the directory of the checkpoint", table, &e.into());
-        let listed = match self.client().await.map_err(failed)?.list_status(&self.path(""), false).await {
-            Err(e) if is_absent(&e) => return Ok(Vec::new()),
-            listed => listed.map_err(failed)?,
-        };
-        let name = |path: &str| path.rsplit('/').next().and_then(|name| Claim::parse(name, table));
-        let mut claims: Vec<Claim> = listed.iter().filter(|s| !s.isdir).filter_map(|s| name(&s.path)).collect();
+        let listed = self.0.list().await;
+        let listed = listed.map_err(|e| self.failed("cannot list the directory of the checkpoint", table, &e))?;
+        let mut claims: Vec<Claim> = listed.iter().filter_map(|(name, _)| Claim::parse(name, table)).collect();
         claims.sort_unstable();
         Ok(claims)
     }
@@ -240,65 +112,17 @@ impl HdfsStore {
     }
 
     /// Writes a claim, whole and durable; `None` if a later committer removed it meanwhile.
-    ///
-    /// While the NameNode has not noticed that a DataNode died, which takes ten minutes as clusters are set up, a small
-    /// cluster gives it to every new file, and the client cannot leave it out. So from the second try on the claim has one
-    /// replica first, on a node that answers, and gets the others from the NameNode afterwards.
     async fn stage(&self, table: &str, bytes: Bytes) -> Result<Option<Claim>> {
-        let (mut tries, mut replicas, mut wanted) = (0, None, None);
+        let mut tries = Tries::default();
         loop {
             let claim = Claim::above(&self.claims(table).await?);
-            let path = self.path(&claim.name(table));
-            let Err(e) = Box::pin(self.write(&path, &bytes, replicas)).await else {
-                if let (Some(_), Ok(client)) = (replicas, self.client().await)
-                    && let Err(e) = client.set_replication(&path, wanted.unwrap_or(REPLICAS)).await
-                {
-                    tracing::warn!(%path, "the checkpoint stays on one DataNode: {}", cause::of_hdfs(&e));
-                }
-                return Ok(Some(claim));
-            };
-            if let (None, Ok(client)) = (wanted, self.client().await) {
-                wanted = client.get_file_info(&path).await.ok().and_then(|status| status.replication);
+            match self.0.write(&claim.name(table), &bytes, &mut tries).await {
+                Ok(true) => return Ok(Some(claim)),
+                Ok(false) => {}
+                Err(e) if e.is_fenced() => return Ok(None),
+                Err(e) => return Err(self.failed("cannot write the checkpoint", table, &e)),
             }
-            let _ = self.remove(table, claim).await;
-            if matches!(&e, Failed::Name(e) | Failed::Data(e) if is_fenced(e)) {
-                return Ok(None);
-            }
-            tries += 1;
-            // A cluster may want more replicas than one.
-            let is_too_few = replicas.is_some() && matches!(&e, Failed::Name(HdfsError::RPCError(..)));
-            if tries == TRIES || !(e.may_pass() || is_too_few) {
-                return Err(self.failed("cannot write the checkpoint", table, &e));
-            }
-            replicas = (!is_too_few).then_some(1);
-            sleep(PAUSE * tries).await;
         }
-    }
-
-    /// Writes a new file to the disks of its DataNodes.
-    async fn write(&self, path: &str, bytes: &Bytes, replicas: Option<u32>) -> Result<(), Failed> {
-        let client = self.client().await?;
-        let mut options = WriteOptions::default().block_size(BLOCK);
-        options.replication = replicas;
-        let create = async { Ok::<_, Failed>(client.create(path, options).await?) };
-        let mut file = self.effects.act(Effect::Create, create).await?;
-        let (written, whole) = self.effects.write(bytes);
-        if !written.is_empty() {
-            Box::pin(file.write_bytes(bytes.slice_ref(written))).await.map_err(Failed::Data)?;
-        }
-        whole?;
-        let make_durable = async {
-            let late = |_| Failed::Data(HdfsError::OperationFailed("the DataNodes did not sync in time".to_owned()));
-            if !bytes.is_empty() {
-                match timeout(SYNC_LIMIT, Box::pin(file.hsync())).await.map_err(late)? {
-                    // Erasure-coded files cannot be synced; they are closed.
-                    Err(HdfsError::UnsupportedFeature(_)) | Ok(()) => {}
-                    Err(e) => return Err(Failed::Data(e)),
-                }
-            }
-            Box::pin(file.close()).await.map_err(Failed::Data)
-        };
-        Box::pin(self.effects.act(Effect::Sync, make_durable)).await
     }
 
     /// Fences lower claims and renames this one over the checkpoint, if `is_base` accepts what stands there.
@@ -320,9 +144,7 @@ impl HdfsStore {
         if !is_base(self.read(table).await?.as_deref())? {
             return Ok(Contest::Needless);
         }
-        let (from, to) = (self.path(&own.name(table)), self.path(&file_name(table)));
-        let rename = async { Ok::<_, Failed>(self.client().await?.rename(&from, &to, true).await?) };
-        match self.effects.act(Effect::Rename, rename).await {
+        match self.0.rename(&own.name(table), &file_name(table), true).await {
             Ok(()) => Ok(Contest::Won),
             // Somebody came later and removed the claim; or this is the answer to a second try of the client.
             Err(e) if e.is_absent() => Ok(Contest::Lost),
@@ -332,13 +154,7 @@ impl HdfsStore {
 
     /// Removes a claim; one that is gone already is removed.
     async fn remove(&self, table: &str, claim: Claim) -> Result<(), Failed> {
-        let client = self.client().await?;
-        let path = self.path(&claim.name(table));
-        let delete = async { Ok::<_, Failed>(client.delete(&path, false).await?) };
-        match self.effects.act(Effect::Delete, delete).await {
-            Err(e) if e.is_absent() => Ok(()),
-            done => done.map(drop),
-        }
+        self.0.remove(&claim.name(table)).await
     }
 
     /// Clearing is a commit of nothing: an empty claim takes the checkpoint's name, so that no commit under way puts the
@@ -362,34 +178,23 @@ impl HdfsStore {
             Contest::Needless => return Ok(false),
             Contest::Won => {}
         }
-        let path = self.path(&file_name(table));
-        let delete = async { Ok::<_, Failed>(self.client().await?.delete(&path, false).await?) };
-        match self.effects.act(Effect::Delete, delete).await {
-            Err(e) if !e.is_absent() => Err(self.failed("cannot remove the checkpoint", table, &e)),
-            _ => Ok(true),
-        }
+        let removed = self.0.remove(&file_name(table)).await;
+        removed.map(|()| true).map_err(|e| self.failed("cannot remove the checkpoint", table, &e))
     }
 
     fn failed(&self, what: &str, table: &str, error: &Failed) -> Error {
-        let why = match error {
-            Failed::Name(e) | Failed::Data(e) => cause::of_hdfs(e),
-            Failed::Stopped(stopped) => stopped.to_string(),
-        };
-        Error::new(ErrorKind::Store, format!("{what}: {why}")).with("path", self.describe(table))
+        self.0.failed(what, &file_name(table), error)
     }
 
-    /// `work`, within the limit.
     async fn bounded<T>(&self, limit: Duration, table: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
-        timeout(limit, work).await.unwrap_or_else(|_| {
-            let said = format!("HDFS did not answer within {} seconds", limit.as_secs());
-            Err(Error::new(ErrorKind::Store, said).with("path", self.describe(table)))
-        })
+        self.0.bounded(limit, &file_name(table), work).await
     }
 }
 
 impl CheckpointStore for HdfsStore {
     fn load<'a>(&'a self, table: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>>> {
-        Box::pin(self.bounded(LOOK_LIMIT, table, self.read(table)))
+        let load = async { Ok(self.read(table).await?.map(Vec::from)) };
+        Box::pin(self.bounded(LOOK_LIMIT, table, load))
     }
 
     fn commit<'a>(&'a self, commit: &'a Commit, now: Instant) -> BoxFuture<'a, Result<()>> {
@@ -397,30 +202,23 @@ impl CheckpointStore for HdfsStore {
             if commit.position().is_none() {
                 return Ok(());
             }
-            self.bounded(COMMIT_LIMIT, commit.table(), self.commit_whole(commit, now)).await
+            self.bounded(CHANGE_LIMIT, commit.table(), self.commit_whole(commit, now)).await
         })
     }
 
     fn clear<'a>(&'a self, table: &'a str) -> BoxFuture<'a, Result<bool>> {
-        Box::pin(self.bounded(COMMIT_LIMIT, table, self.clear_whole(table)))
+        Box::pin(self.bounded(CHANGE_LIMIT, table, self.clear_whole(table)))
     }
 
     fn leftovers<'a>(&'a self, table: &'a str) -> BoxFuture<'a, Result<Vec<String>>> {
         Box::pin(self.bounded(LOOK_LIMIT, table, async {
             let claims = self.claims(table).await?;
-            let dir = self.shown.trim_end_matches('/');
-            Ok(claims.into_iter().map(|claim| format!("{dir}/{}", claim.name(table))).collect())
+            Ok(claims.into_iter().map(|claim| self.0.describe(&claim.name(table))).collect())
         }))
     }
 
     fn describe(&self, table: &str) -> String {
-        format!("{}/{}", self.shown.trim_end_matches('/'), file_name(table))
-    }
-}
-
-impl fmt::Debug for HdfsStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HdfsStore({})", self.shown)
+        self.0.describe(&file_name(table))
     }
 }
 

@@ -34,6 +34,7 @@
 //! ```
 
 pub mod hdfs;
+pub(crate) mod ledger;
 pub mod local;
 pub mod object;
 #[cfg(any(test, feature = "testing"))]
@@ -44,14 +45,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 
 use crate::effect::Effects;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Base, Plan};
 use crate::position::{Checkpoint, Edit, Instant, PLANS_KEPT, Position};
 use crate::read::Receipt;
-use crate::secret::Redactor;
-use crate::storage::{self, Location, Opened, Settings};
+use crate::storage::{self, Files, Location, Settings};
 
 /// The memory of `dedup-key` makes a file of about a megabyte; nothing makes one of this size, in bytes.
 const SIZE_MAX: u64 = 64 << 20;
@@ -64,20 +65,43 @@ fn file_name(table: &str) -> String {
 /// Dropping a commit does nothing. It proves that every partition of one plan was read to its end (R1).
 ///
 /// Made by [`Plan::seal`] only; the only thing that a [`CheckpointStore`] accepts.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 #[must_use = "a commit moves nothing until a checkpoint store is handed it"]
 pub struct Commit {
     table: String,
     plan: String,
     base: Base,
     /// `None` when there is nothing to move: no checkpoint, or a first read that met no position (R4).
+    #[serde(with = "as_file")]
     next: Option<Checkpoint>,
+}
+
+/// A checkpoint as the text of its file.
+mod as_file {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::position::Checkpoint;
+
+    pub(super) fn serialize<S: Serializer>(next: &Option<Checkpoint>, to: S) -> Result<S::Ok, S::Error> {
+        next.as_ref().map(|next| String::from_utf8_lossy(&next.render()).into_owned()).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Checkpoint>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        text.map(|text| Checkpoint::parse(text.as_bytes()).map_err(D::Error::custom)).transpose()
+    }
 }
 
 impl Commit {
     /// The table whose checkpoint moves.
     pub fn table(&self) -> &str {
         &self.table
+    }
+
+    /// What stood in the store when the plan was made.
+    pub(crate) fn base(&self) -> &Base {
+        &self.base
     }
 
     /// The position that will stand in the store; `None` when nothing moves.
@@ -200,18 +224,10 @@ pub fn open(location: &Location, settings: &Settings) -> Result<Arc<dyn Checkpoi
 
 /// [`open`], with effects that a test may stop.
 pub fn open_watched(location: &Location, settings: &Settings, effects: Effects) -> Result<Arc<dyn CheckpointStore>> {
-    let opened = storage::open(location, settings).map_err(|problems| {
-        Error::new(ErrorKind::Config, format!("{location}: {}", problems.join("; "))).with("path", location)
-    })?;
-    let shown = location.to_string();
-    Ok(match opened {
-        Opened::Local(dir) => Arc::new(local::LocalStore::watched(dir, effects)),
-        Opened::Hdfs(options) => Arc::new(hdfs::HdfsStore::new(options, shown, effects)),
-        Opened::Objects(objects) => {
-            let redactor = Redactor::default();
-            settings.secrets().iter().chain(&objects.secrets).for_each(|secret| redactor.learn(secret));
-            Arc::new(object::ObjectCheckpoints::new(objects, shown, redactor, effects))
-        }
+    Ok(match storage::files(location, settings, &effects)? {
+        Files::Local(dir) => Arc::new(local::LocalStore::watched(dir, effects)),
+        Files::Hdfs(files) => Arc::new(hdfs::HdfsStore::new(files)),
+        Files::Objects(files) => Arc::new(object::ObjectCheckpoints::new(files)),
     })
 }
 

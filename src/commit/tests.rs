@@ -7,6 +7,8 @@ use super::*;
 use crate::effect::Effects;
 use crate::plan::{Partition, Pushdown, Slice, Stored};
 use crate::position::Seen;
+use crate::secret::Redactor;
+use crate::storage::object_files::ObjectFiles;
 
 fn plan(id: &str, base: Base, position: Option<Position>) -> Plan {
     Plan {
@@ -25,6 +27,7 @@ fn plan(id: &str, base: Base, position: Option<Position>) -> Plan {
             slice: Slice::All,
             params: Vec::new(),
             start: None,
+            batch: None,
             seen: Seen::default(),
             began: Instant::default(),
             select: None,
@@ -229,8 +232,8 @@ impl suite::Subject for Memory {
     fn open(&self, effects: Effects) -> Arc<dyn CheckpointStore> {
         let (store, prefix) = (Arc::clone(&self.0), "ckpt".into());
         let objects = storage::Objects { store, prefix, secrets: vec![] };
-        let redactor = Redactor::default();
-        Arc::new(object::ObjectCheckpoints::new(objects, "memory://ckpt".into(), redactor, effects))
+        let files = ObjectFiles::new(objects, "memory://ckpt".into(), Redactor::default(), effects);
+        Arc::new(object::ObjectCheckpoints::new(files))
     }
 
     fn put<'a>(&'a self, table: &'a str, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), String>> {

@@ -27,6 +27,8 @@ use jsonptr::PointerBuf;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+pub use section::duration;
+
 pub use explode::{ArrayOf, Explode, Named, exploded_name, named};
 
 pub use crate::column::{Column as ColumnConfig, ColumnType};

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use hocon::{HoconValue, ScalarType};
+use hocon::{HoconValue, ScalarType, ScalarValue};
 use jsonptr::PointerBuf;
 use serde::Deserialize;
 
@@ -376,6 +376,12 @@ impl<'a> Section<'a> {
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct WithUnit(#[serde(with = "hocon::serde::duration::require_unit")] Duration);
+
+/// A duration with its unit, as a configuration writes it; `None` for any other text.
+pub fn duration(text: &str) -> Option<Duration> {
+    let value = HoconValue::Scalar(ScalarValue::new(text.to_owned(), ScalarType::String));
+    hocon::from_value::<WithUnit>(&value).ok().map(|duration| duration.0)
+}
 
 #[derive(Deserialize)]
 #[serde(transparent)]

@@ -76,8 +76,15 @@ fn ids() -> TableSchema {
 }
 
 fn idle() -> Boundary {
-    let policy =
-        BoundaryPolicy { format: None, stored: None, lag: std::time::Duration::ZERO, not_after: None, dedup: false };
+    let policy = BoundaryPolicy {
+        format: None,
+        stored: None,
+        lag: std::time::Duration::ZERO,
+        not_after: None,
+        dedup: false,
+        window: None,
+        watermark: None,
+    };
     Boundary::new(policy, Seen::default())
 }
 
@@ -383,6 +390,8 @@ fn r24_a_position_is_read_from_the_last_of_two_keys() {
         lag: std::time::Duration::ZERO,
         not_after: None,
         dedup: false,
+        window: None,
+        watermark: None,
     };
     let mut boundary = Boundary::new(policy, Seen::default());
     let spec = DecodeSpec { timestamp: Some(ptr("/ts")), ..spec("") };
@@ -566,6 +575,8 @@ fn r03_rows_that_the_boundary_knows_are_dropped() {
         lag: std::time::Duration::ZERO,
         not_after: None,
         dedup: true,
+        window: None,
+        watermark: None,
     };
     let spec =
         DecodeSpec { timestamp: Some(ptr("/ts")), identity: Some(ptr("/key/id")), batch_rows: 2, ..spec("/items") };

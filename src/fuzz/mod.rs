@@ -78,8 +78,15 @@ fn schema(columns: &[(&str, &[&str], ColumnType)]) -> TableSchema {
 
 /// A boundary that watches nothing.
 fn idle() -> Boundary {
-    let policy =
-        BoundaryPolicy { format: None, stored: None, lag: std::time::Duration::ZERO, not_after: None, dedup: false };
+    let policy = BoundaryPolicy {
+        format: None,
+        stored: None,
+        lag: std::time::Duration::ZERO,
+        not_after: None,
+        dedup: false,
+        window: None,
+        watermark: None,
+    };
     Boundary::new(policy, Seen::default())
 }
 

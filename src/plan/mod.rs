@@ -11,7 +11,7 @@ use crate::column::Column;
 use crate::config::{CheckpointConfig, CursorFrom, CursorTo, ModeConfig, SourceConfig, Style, TableConfig};
 use crate::error::Result;
 use crate::filter::Predicate;
-use crate::position::{Checkpoint, Edit, Instant, Position, Seen, TimestampFormat, hex};
+use crate::position::{Checkpoint, Edit, Instant, Position, Seen, TimestampFormat, Window, hex};
 
 use partition::Slices;
 
@@ -31,6 +31,16 @@ pub struct Scan {
     pub(crate) distributed: bool,
     /// The columns of an inferred table, where somebody has seen its first rows before.
     pub(crate) columns: Option<Vec<Column>>,
+    pub(crate) batch: Option<Batch>,
+}
+
+/// One batch of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch {
+    /// What belongs to it.
+    pub window: Window,
+    /// Records before it are late; `None` before the first event.
+    pub watermark: Option<Instant>,
 }
 
 impl Scan {
@@ -45,6 +55,7 @@ impl Scan {
             apart: false,
             distributed: false,
             columns: None,
+            batch: None,
         }
     }
 
@@ -60,6 +71,13 @@ impl Scan {
     #[must_use]
     pub fn filter(mut self, predicate: Predicate) -> Self {
         self.filter = Some(predicate);
+        self
+    }
+
+    /// One batch of a stream, whatever the table's own position: it moves nothing but the stream (R27, R28).
+    #[must_use]
+    pub fn batch(mut self, batch: Batch) -> Self {
+        self.batch = Some(batch);
         self
     }
 
@@ -172,6 +190,11 @@ impl Plan {
             names
         });
         let of = slices.len() as u64;
+        let format = table.checkpoint.as_ref().and_then(CheckpointConfig::timestamp_format);
+        let start = match (scan.batch, format) {
+            (Some(batch), Some(format)) => batch.window.start.map(|at| Position::Timestamp(format.render(at))),
+            _ => checkpoint.map(|c| c.position.clone()),
+        };
         let partition = |(number, slice): (u64, Slice)| Partition {
             plan: id.clone(),
             id: slice.to_string(),
@@ -179,7 +202,8 @@ impl Plan {
             fingerprint: fingerprint.clone(),
             slice,
             params: pushdown.params(),
-            start: checkpoint.map(|c| c.position.clone()),
+            start: start.clone(),
+            batch: scan.batch,
             seen: checkpoint.map(|c| c.seen.clone()).unwrap_or_default(),
             began: now,
             select: select.clone(),
@@ -260,6 +284,7 @@ pub struct Partition {
     /// What filters send.
     pub(crate) params: Vec<(String, String)>,
     pub(crate) start: Option<Position>,
+    pub(crate) batch: Option<Batch>,
     pub(crate) seen: Seen,
     pub(crate) began: Instant,
     pub(crate) select: Option<Vec<String>>,

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use super::hex;
 use super::instant::{Instant, TimestampFormat, minus};
+use super::{Window, hex};
 
 /// The most identities that a checkpoint remembers.
 pub const SEEN_MAX: usize = 10_000;
@@ -71,6 +71,10 @@ pub struct BoundaryPolicy {
     pub not_after: Option<Instant>,
     /// Whether delivered records are remembered and dropped when they come again.
     pub dedup: bool,
+    /// Of a stream: records outside it belong to another batch (R27). One without a readable timestamp belongs to each.
+    pub window: Option<Window>,
+    /// Of a stream: records before it are late.
+    pub watermark: Option<Instant>,
 }
 
 /// A record as the decoder shows it: raw JSON texts, `None` where the pointer meets nothing.
@@ -110,6 +114,8 @@ pub struct Boundary {
     duplicates_dropped: u64,
     /// Records dated after the read began, delivered but not allowed to become the position.
     in_future: u64,
+    outside: u64,
+    late: u64,
 }
 
 impl Boundary {
@@ -127,6 +133,8 @@ impl Boundary {
             first_without_position: None,
             duplicates_dropped: 0,
             in_future: 0,
+            outside: 0,
+            late: 0,
         }
     }
 
@@ -144,6 +152,12 @@ impl Boundary {
     /// Takes note of a record; `false` says it was delivered before and is to be dropped.
     pub fn observe(&mut self, record: Observed<'_>) -> bool {
         let at = self.policy.format.is_some().then(|| self.instant_of(record.timestamp)).flatten();
+        if let Some((window, at)) = self.policy.window.zip(at) {
+            let is_inside = window.holds(at);
+            self.outside += u64::from(!is_inside);
+            self.late += u64::from(is_inside && self.policy.watermark.is_some_and(|mark| at < mark));
+            return is_inside;
+        }
         if !self.policy.dedup {
             return true;
         }
@@ -194,6 +208,11 @@ impl Boundary {
         self.in_future
     }
 
+    /// Records so far that belong to another window, and those of this one that are late.
+    pub fn outside_and_late(&self) -> (u64, u64) {
+        (self.outside, self.late)
+    }
+
     /// The greatest timestamp so far, as the API wrote it.
     pub fn best(&self) -> Option<&str> {
         self.best.as_ref().map(|(_, text)| text.as_str())
@@ -227,6 +246,9 @@ impl Boundary {
             }
             return None;
         };
+        if self.policy.window.is_some_and(|window| !window.holds(at)) {
+            return Some(at);
+        }
         if self.policy.not_after.is_some_and(|limit| at > limit) {
             self.in_future += 1;
         } else if self.best.as_ref().is_none_or(|(best, _)| at > *best) {
@@ -308,6 +330,8 @@ mod tests {
             lag: Duration::ZERO,
             not_after: Some(at("2026-06-01T00:00:00Z")),
             dedup,
+            window: None,
+            watermark: None,
         }
     }
 

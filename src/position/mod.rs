@@ -52,6 +52,22 @@ pub enum Position {
     Token(String),
 }
 
+/// A window of a stream: `start < timestamp <= end`, whole seconds UTC (R27).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// Exclusive; `None` is from the earliest record.
+    pub start: Option<Instant>,
+    /// Inclusive.
+    pub end: Instant,
+}
+
+impl Window {
+    /// Whether a record of this instant belongs to it.
+    pub fn holds(&self, at: Instant) -> bool {
+        self.start.is_none_or(|start| at > start) && at <= self.end
+    }
+}
+
 impl Position {
     /// The kind of this position.
     pub fn mode(&self) -> Mode {

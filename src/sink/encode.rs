@@ -13,6 +13,7 @@ use parquet::file::properties::WriterProperties;
 
 use super::{Format, csv, ndjson};
 use crate::error::{Error, ErrorKind, Result};
+use crate::integrity::Summed;
 
 /// What the writers of a run may hold back together, in bytes: Parquet's row groups before they are written out.
 pub(super) const MEMORY: usize = 64 << 20;
@@ -20,18 +21,21 @@ pub(super) const MEMORY: usize = 64 << 20;
 /// What each of them may hold back, however many they are: row groups of less would be slow to read.
 pub(super) const MEMORY_LEAST: usize = 4 << 20;
 
+/// A file whose bytes are counted and checked as they pass.
+type Out = BufWriter<Summed<File>>;
+
 /// Writes one file of one format.
 pub(super) enum Encoder {
-    Parquet(Box<ArrowWriter<BufWriter<File>>>, usize),
-    Arrow(Box<FileWriter<BufWriter<File>>>),
-    Csv(BufWriter<File>),
-    Ndjson(BufWriter<File>),
+    Parquet(Box<ArrowWriter<Out>>, usize),
+    Arrow(Box<FileWriter<Out>>),
+    Csv(Out),
+    Ndjson(Out),
 }
 
 impl Encoder {
     /// Begins a file of rows of this schema, which holds back no more than `memory` bytes of them.
     pub(super) fn new(format: Format, file: File, schema: &Schema, memory: usize) -> Result<Self> {
-        let mut file = BufWriter::with_capacity(1 << 16, file);
+        let mut file = BufWriter::with_capacity(1 << 16, Summed::new(file));
         Ok(match format {
             Format::Parquet => {
                 let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
@@ -64,20 +68,20 @@ impl Encoder {
         }
     }
 
-    /// Ends the file and waits until it is durable.
-    pub(super) fn finish(self) -> Result<()> {
+    /// Ends the file: the bytes in it and their checksum. It is not durable yet.
+    pub(super) fn finish(self) -> Result<(File, u64, u32)> {
         let file = match self {
             Self::Parquet(writer, _) => writer.into_inner().map_err(parquet)?,
             Self::Arrow(writer) => writer.into_inner().map_err(arrow)?,
             Self::Csv(file) | Self::Ndjson(file) => file,
         };
-        file.into_inner().map_err(|e| io(e.into_error()))?.sync_all().map_err(io)
+        Ok(file.into_inner().map_err(|e| io(e.into_error()))?.into_parts())
     }
 }
 
 type Render = fn(&RecordBatch, &mut Vec<u8>) -> Result<()>;
 
-fn text(file: &mut BufWriter<File>, batch: &RecordBatch, render: Render) -> Result<()> {
+fn text(file: &mut Out, batch: &RecordBatch, render: Render) -> Result<()> {
     let mut bytes = Vec::new();
     render(batch, &mut bytes)?;
     file.write_all(&bytes).map_err(io)

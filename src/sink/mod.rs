@@ -14,35 +14,58 @@ mod stdout;
 pub(crate) use cell::as_texts;
 #[cfg(feature = "sql")]
 pub(crate) use one_file::OneFile;
-pub use part::{Finished, Part};
+pub use part::{Finished, Part, StagedFile};
 
 use std::fmt;
 use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
+use futures::future::BoxFuture;
 
+use crate::effect::Effects;
 use crate::error::{Error, ErrorKind, Result};
-use crate::storage::Location;
-use crate::storage::location;
+use crate::integrity::Crc;
+use crate::storage::shelf::Shelf;
+use crate::storage::{Location, Settings, location};
 
-/// Takes the rows of one run, from several partitions at once.
+/// Takes the rows of one attempt at one epoch, or of one run, from several partitions at once.
 ///
-/// Dropping it before [`Sink::publish`] leaves nothing visible in a directory; what was written to a stream is out.
+/// What is staged is seen by nobody. Publishing follows when it was decided that the epoch is real, perhaps in another process
+/// after a crash: [`Finished`] is all that it needs, and it may be done any number of times. What was written to a
+/// stream is out as soon as it is written.
 pub trait Sink: fmt::Debug + Send + Sync {
     /// The writer of one part. No part has two.
     fn part(&self, part: Part) -> Result<Box<dyn Writer>>;
 
     /// Makes the rows of these parts, and of no other, visible and durable; the files that now hold them.
-    fn publish(self: Box<Self>, parts: Vec<Finished>) -> Result<Vec<PathBuf>>;
+    fn publish<'a>(&'a self, parts: &'a [Finished]) -> BoxFuture<'a, Result<Vec<String>>>;
+
+    /// Removes what these parts staged or published, for a run that lost; what cannot be removed stays hidden or is seen
+    /// twice.
+    fn withdraw<'a>(&'a self, parts: &'a [Finished]) -> BoxFuture<'a, ()>;
+
+    /// Removes what other attempts left of this epoch and those before it, once it is decided.
+    fn sweep(&self) -> BoxFuture<'_, Result<()>>;
 }
 
-/// Takes the rows of one part of a run.
+/// Takes the rows of one part.
 pub trait Writer: fmt::Debug + Send {
     /// Takes one batch; all batches of a part share a schema.
     fn write(&mut self, batch: &RecordBatch) -> Result<()>;
 
     /// Ends the part: every row is durable, or handed to whoever reads our output.
     fn finish(self: Box<Self>) -> Result<Finished>;
+}
+
+/// An attempt at an epoch of a table's ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Epoch {
+    /// Tells the ledger from others whose rows go to the same place.
+    pub ledger: String,
+    /// Its number.
+    pub number: u64,
+    /// The attempt: unique among all runs.
+    pub run: String,
 }
 
 /// What `--to`, `--format` and `--mode` ask for.
@@ -62,22 +85,54 @@ impl Output {
         Self { destination: Destination::Stdout, format: Format::Ndjson, existing: None }
     }
 
-    /// Files of this format in a directory.
+    /// Files of this format in a local directory.
     pub fn directory(path: impl Into<PathBuf>, format: Format) -> Self {
-        Self { destination: Destination::Directory(path.into()), format, existing: None }
+        let destination = Destination::Files(Location::Local(path.into()));
+        Self { destination, format, existing: None }
     }
 
-    /// Opens the destination, so that one that cannot take rows is known before anything is asked for.
+    /// Opens the destination for one run, so that one that cannot take rows is known before anything is asked for.
     ///
     /// `run` is the id of the plan: it makes the names of new files unique. `parts` are those that are written side by
     /// side; they share the memory of writers.
-    pub fn open(&self, table: &str, existing: Existing, run: &str, parts: usize) -> Result<Box<dyn Sink>> {
+    pub async fn open(
+        &self,
+        table: &str,
+        existing: Existing,
+        run: &str,
+        parts: usize,
+        settings: &Settings,
+    ) -> Result<Box<dyn Sink>> {
         Ok(match &self.destination {
             Destination::Null => Box::new(Null),
             Destination::Stdout => Box::new(stdout::Stdout::open()?),
-            Destination::Directory(dir) => Box::new(files::Files::open(dir, table, self.format, existing, run, parts)?),
+            Destination::Files(to) => {
+                let shelf = Shelf::open(to, settings, Effects::default())?;
+                Box::new(files::Files::once(shelf, table, self.format, existing, run, parts).await?)
+            }
         })
     }
+
+    /// Opens a directory for an attempt at an epoch; `None` where rows go elsewhere.
+    pub async fn epoch(
+        &self,
+        table: &str,
+        epoch: &Epoch,
+        parts: usize,
+        settings: &Settings,
+        effects: &Effects,
+    ) -> Result<Option<Box<dyn Sink>>> {
+        let Destination::Files(to) = &self.destination else { return Ok(None) };
+        let shelf = Shelf::open(to, settings, effects.clone())?;
+        Ok(Some(Box::new(files::Files::epoch(shelf, table, self.format, epoch, parts, effects).await?)))
+    }
+}
+
+/// A directory that an epoch was staged for, by the name a ledger has for it: to publish it, not to write.
+pub(crate) fn reopen(to: &str, epoch: &Epoch, settings: &Settings, effects: &Effects) -> Result<Box<dyn Sink>> {
+    let location = location::parse(to).map_err(|said| Error::new(ErrorKind::Store, format!("{to}: {said}")))?;
+    let shelf = Shelf::open(&location, settings, effects.clone())?;
+    Ok(Box::new(files::Files::published(shelf, epoch)))
 }
 
 /// Where rows go.
@@ -87,24 +142,21 @@ pub enum Destination {
     Stdout,
     /// Nowhere (`null:`).
     Null,
-    /// A local directory.
-    Directory(PathBuf),
+    /// A directory, local or of a store.
+    Files(Location),
 }
 
 impl Destination {
-    /// Reads `--to`: `-`, `null:`, a local path or `file:` URL (R9).
+    /// Reads `--to`: `-`, `null:`, a path or the URL of a store (R9).
     pub fn parse(text: &str) -> Result<Self> {
-        let usage = |what: String| Error::new(ErrorKind::Config, what);
         match text {
             "-" => return Ok(Self::Stdout),
             "null:" => return Ok(Self::Null),
             _ => {}
         }
-        match location::parse(text) {
-            Ok(Location::Local(dir)) => Ok(Self::Directory(dir)),
-            Ok(Location::Remote(remote)) => Err(usage(format!("not supported yet: --to {}:...", remote.scheme()))),
-            Err(said) => Err(usage(format!("--to: {said}; - is standard output, null: counts only"))),
-        }
+        location::parse(text).map(Self::Files).map_err(|said| {
+            Error::new(ErrorKind::Config, format!("--to: {said}; - is standard output, null: counts only"))
+        })
     }
 }
 
@@ -113,7 +165,7 @@ impl fmt::Display for Destination {
         match self {
             Self::Stdout => f.write_str("standard output"),
             Self::Null => f.write_str("nowhere"),
-            Self::Directory(dir) => write!(f, "{}", dir.display()),
+            Self::Files(to) => write!(f, "{to}"),
         }
     }
 }
@@ -174,22 +226,49 @@ pub enum Existing {
 struct Null;
 
 impl Sink for Null {
-    fn part(&self, _part: Part) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(Self))
+    fn part(&self, part: Part) -> Result<Box<dyn Writer>> {
+        Ok(Box::new(Counted::new(part)))
     }
 
-    fn publish(self: Box<Self>, _parts: Vec<Finished>) -> Result<Vec<PathBuf>> {
-        Ok(Vec::new())
+    fn publish<'a>(&'a self, _parts: &'a [Finished]) -> BoxFuture<'a, Result<Vec<String>>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn withdraw<'a>(&'a self, _parts: &'a [Finished]) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
+
+    fn sweep(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok(()) })
     }
 }
 
-impl Writer for Null {
-    fn write(&mut self, _batch: &RecordBatch) -> Result<()> {
-        Ok(())
+/// What every writer counts of its part.
+#[derive(Debug)]
+struct Counted {
+    part: Part,
+    rows: u64,
+    content: Crc,
+}
+
+impl Counted {
+    fn new(part: Part) -> Self {
+        Self { part, rows: 0, content: Crc::new() }
+    }
+
+    fn finished(self, file: Option<StagedFile>) -> Finished {
+        Finished { part: self.part, rows: self.rows, content: self.content.value(), file }
+    }
+}
+
+impl Writer for Counted {
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.rows += batch.num_rows() as u64;
+        self.content.add_batch(batch)
     }
 
     fn finish(self: Box<Self>) -> Result<Finished> {
-        Ok(Finished(None))
+        Ok(self.finished(None))
     }
 }
 
@@ -199,7 +278,7 @@ mod tests {
 
     #[test]
     fn r09_a_destination_is_a_path_or_a_known_scheme() {
-        let dir = |path: &str| Some(Destination::Directory(path.into()));
+        let dir = |path: &str| Some(Destination::Files(Location::Local(path.into())));
         for (text, want) in [
             ("-", Some(Destination::Stdout)),
             ("null:", Some(Destination::Null)),
@@ -211,15 +290,14 @@ mod tests {
             ("file:///a", dir("/a")),
             ("file://host/a", None),
             ("", None),
-            ("s3a://bucket/x", None),
             ("hdfss://x", None),
         ] {
             assert_eq!(Destination::parse(text).ok(), want, "{text}");
         }
         let credential = Destination::parse("s3a://key:secret@bucket/x").unwrap_err().to_string();
         assert!(credential.contains("must hold no credential") && !credential.contains("secret@"), "{credential}");
-        let error = Destination::parse("S3A://bucket/x").unwrap_err();
-        assert_eq!((error.kind().exit_code(), error.to_string()), (2, "not supported yet: --to s3a:...".into()));
+        let remote = Destination::parse("S3A://bucket/x").unwrap();
+        assert!(matches!(&remote, Destination::Files(Location::Remote(_))) && remote.to_string().ends_with("bucket/x"));
         assert!(Destination::parse("hdfss://x").unwrap_err().to_string().contains("unknown scheme hdfss:"));
     }
 }

@@ -7,7 +7,11 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
 use super::Format;
+<<<<<<< HEAD
+use super::encode::{self, Encoder};
+=======
 use super::encode::{Encoder, MEMORY};
+>>>>>>> sql
 use super::staging::failed;
 use crate::disk;
 use crate::effect::Effects;
@@ -31,7 +35,12 @@ impl OneFile {
         let staged = path.with_file_name(format!(".{}.{:016x}.tmp", name.to_string_lossy(), fastrand::u64(..)));
         let file = File::create_new(&staged).map_err(|e| failed("no file can be made", &staged, e))?;
         let mut own = Self { path: path.to_owned(), staged, encoder: None };
+<<<<<<< HEAD
+        own.encoder =
+            Some(Encoder::new(format, file, schema, encode::MEMORY).map_err(|e| e.with("path", path.display()))?);
+=======
         own.encoder = Some(Encoder::new(format, file, schema, MEMORY).map_err(|e| e.with("path", path.display()))?);
+>>>>>>> sql
         Ok(own)
     }
 
@@ -42,8 +51,10 @@ impl OneFile {
 
     /// Makes the rows durable and visible.
     pub(crate) fn publish(mut self) -> Result<()> {
-        let done = self.encoder.take().map_or(Ok(()), Encoder::finish);
-        done.map_err(|error| error.with("path", self.path.display()))?;
+        if let Some(encoder) = self.encoder.take() {
+            let (file, ..) = encoder.finish().map_err(|error| error.with("path", self.path.display()))?;
+            file.sync_all().map_err(|e| failed("the file cannot be made durable", &self.path, e))?;
+        }
         fs::rename(&self.staged, &self.path).map_err(|e| failed("the file cannot be published", &self.path, e))?;
         let dir = self.path.parent().unwrap_or(Path::new(""));
         disk::sync_dir(dir, &Effects::default()).map_err(|e| failed("the directory cannot be made durable", dir, e))

@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind as Io, Write as _};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
+use futures::future::BoxFuture;
 
-use super::{Finished, Part, Sink, Writer, ndjson};
+use super::{Counted, Finished, Part, Sink, Writer, ndjson};
 use crate::error::{Error, ErrorKind, Result};
 
 /// One descriptor for all parts.
@@ -27,14 +27,27 @@ impl Stdout {
 }
 
 impl Sink for Stdout {
-    fn part(&self, _part: Part) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(Rows { out: Arc::clone(&self.0), bytes: Vec::new() }))
+    fn part(&self, part: Part) -> Result<Box<dyn Writer>> {
+        Ok(Box::new(Rows { out: Arc::clone(&self.0), bytes: Vec::new(), counted: Counted::new(part) }))
     }
 
     /// A file behind standard output (`> rows.ndjson`) must survive a power cut as a directory of files does.
-    fn publish(self: Box<Self>, _parts: Vec<Finished>) -> Result<Vec<PathBuf>> {
-        self.0.with(|out| if out.metadata()?.is_file() { out.sync_all() } else { Ok(()) })?;
-        Ok(Vec::new())
+    fn publish<'a>(&'a self, _parts: &'a [Finished]) -> BoxFuture<'a, Result<Vec<String>>> {
+        Box::pin(async {
+            let out = Arc::clone(&self.0);
+            let sync = move || out.with(|out| if out.metadata()?.is_file() { out.sync_all() } else { Ok(()) });
+            let synced = tokio::task::spawn_blocking(sync).await;
+            synced.unwrap_or_else(|e| Err(Error::new(ErrorKind::Bug, format!("syncing was cut short: {e}"))))?;
+            Ok(Vec::new())
+        })
+    }
+
+    fn withdraw<'a>(&'a self, _parts: &'a [Finished]) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
+
+    fn sweep(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok(()) })
     }
 }
 
@@ -43,17 +56,19 @@ impl Sink for Stdout {
 struct Rows {
     out: Arc<Shared>,
     bytes: Vec<u8>,
+    counted: Counted,
 }
 
 impl Writer for Rows {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.counted.write(batch)?;
         self.bytes.clear();
         ndjson::write(batch, &mut self.bytes)?;
         self.out.with(|out| out.write_all(&self.bytes))
     }
 
     fn finish(self: Box<Self>) -> Result<Finished> {
-        Ok(Finished(None))
+        Ok(self.counted.finished(None))
     }
 }
 
@@ -118,6 +133,10 @@ mod tests {
     /// More than a pipe holds, so that writing it takes several turns.
     const ROWS: usize = 20_000;
 
+    fn wait<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap().block_on(future)
+    }
+
     fn batch(value: i64) -> RecordBatch {
         RecordBatch::try_from_iter([("part", Arc::new(Int64Array::from(vec![value; ROWS])) as _)]).unwrap()
     }
@@ -137,9 +156,10 @@ mod tests {
                     })
                 })
                 .collect();
-            parts.into_iter().map(|part| part.join().unwrap()).collect()
+            parts.into_iter().map(|part| part.join().unwrap()).collect::<Vec<_>>()
         });
-        assert!(Box::new(sink).publish(finished).unwrap().is_empty());
+        assert!(wait(sink.publish(&finished)).unwrap().is_empty());
+        drop(sink);
         let lines = reader.join().unwrap();
         assert_eq!(lines.len(), 4 * 5 * ROWS);
         for rows in lines.chunks(ROWS) {
@@ -156,7 +176,7 @@ mod tests {
         let before = file.as_file().metadata().unwrap().len();
         assert!(sink.0.with(|_| Err(Io::StorageFull.into())).is_err());
         assert_eq!(other.write(&batch(2)).unwrap_err().kind(), ErrorKind::Store);
-        assert_eq!(Box::new(sink).publish(Vec::new()).unwrap_err().kind(), ErrorKind::Store);
+        assert_eq!(wait(sink.publish(&[])).unwrap_err().kind(), ErrorKind::Store);
         assert_eq!(file.as_file().metadata().unwrap().len(), before);
     }
 }

@@ -5,11 +5,14 @@ pub(crate) mod cause;
 mod client;
 mod google;
 mod hdfs;
+pub(crate) mod hdfs_files;
 pub(crate) mod location;
+pub(crate) mod object_files;
 mod profile;
 mod s3;
 mod s3_credentials;
 mod settings;
+pub mod shelf;
 mod site;
 
 use std::collections::BTreeMap;
@@ -19,9 +22,13 @@ use std::sync::Arc;
 
 use object_store::ObjectStore;
 
+use crate::effect::Effects;
+use crate::error::{Error, ErrorKind};
 use crate::secret::{Redactor, Secret};
+use hdfs_files::HdfsFiles;
 use location::Kind;
 pub use location::{Location, Remote};
+use object_files::ObjectFiles;
 pub use settings::Settings;
 
 /// What a location leads to, ready to be used.
@@ -33,6 +40,13 @@ pub(crate) enum Opened {
     Objects(Objects),
     /// A directory of HDFS, whose client is still to be made.
     Hdfs(HdfsOptions),
+}
+
+/// The files of a location, ready to be read and written.
+pub(crate) enum Files {
+    Local(PathBuf),
+    Objects(ObjectFiles),
+    Hdfs(HdfsFiles),
 }
 
 /// A directory of an object store.
@@ -100,6 +114,24 @@ pub(crate) fn open(location: &Location, settings: &Settings) -> Result<Opened, V
     let redactor = Redactor::default();
     settings.secrets().iter().for_each(|secret| redactor.learn(secret));
     opened.map_err(|problems| problems.iter().map(|said| redactor.scrub(said)).collect())
+}
+
+/// [`open`], for those who read and write there. Everything that keeps the location from being opened is one error of kind
+/// `Config`.
+pub(crate) fn files(location: &Location, settings: &Settings, effects: &Effects) -> Result<Files, Error> {
+    let opened = open(location, settings).map_err(|problems| {
+        Error::new(ErrorKind::Config, format!("{location}: {}", problems.join("; "))).with("path", location)
+    })?;
+    let (shown, effects) = (location.to_string(), effects.clone());
+    Ok(match opened {
+        Opened::Local(dir) => Files::Local(dir),
+        Opened::Hdfs(options) => Files::Hdfs(HdfsFiles::new(options, shown, effects)),
+        Opened::Objects(objects) => {
+            let redactor = Redactor::default();
+            settings.secrets().iter().chain(&objects.secrets).for_each(|secret| redactor.learn(secret));
+            Files::Objects(ObjectFiles::new(objects, shown, redactor, effects))
+        }
+    })
 }
 
 /// `dbfs:/dir` is a directory that Databricks mounts.

@@ -4,7 +4,8 @@
 
 It exists because no emulator at hand enforces a precondition on the XML API's PUT, which is what clients send. What it
 answers follows Google's description of the XML API; no request is authenticated. Known are GET, HEAD, PUT and DELETE of
-an object and the listing of a bucket (list-type=2); everything else is a 501, so that nothing passes by luck.
+an object, its copy and its upload in parts, and the listing of a bucket (list-type=2); everything else is a 501, so that
+nothing passes by luck.
 x-goog-if-generation-match holds for PUT and DELETE, decided and carried out under one lock. A bucket is there once it
 is named, unless its name begins with `no-such`.
 """
@@ -19,12 +20,19 @@ import time
 import urllib.parse
 from datetime import datetime, timezone
 from typing import NamedTuple
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 PAGE = 1000
 CONDITION = "x-goog-if-generation-match"
 # What would change the outcome if it were passed over.
-UNKNOWN = {"if-match", "if-none-match", "x-goog-if-metageneration-match", "x-goog-copy-source"}
+UNKNOWN = {"if-match", "if-none-match", "x-goog-if-metageneration-match"}
+# All parts but the last are at least this large.
+PART = 5 << 20
+
+
+def etag(data):
+    return f'"{hashlib.md5(data).hexdigest()}"'
 
 
 class Stored(NamedTuple):
@@ -35,7 +43,7 @@ class Stored(NamedTuple):
 
     @property
     def etag(self):
-        return f'"{hashlib.md5(self.data).hexdigest()}"'
+        return etag(self.data)
 
 
 class Refusal(Exception):
@@ -46,6 +54,8 @@ class Refusal(Exception):
 
 lock = threading.Lock()
 objects: dict[tuple[str, str], Stored] = {}
+# The parts of uploads that are not complete: by bucket, key and upload.
+uploads: dict[tuple[str, str, str], dict[int, bytes]] = {}
 # As at Google: larger with every write, also after a deletion.
 generations = itertools.count(time.time_ns() // 1000)
 
@@ -135,6 +145,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Refusal(404, "NoSuchBucket", "The specified bucket does not exist.")
         if not key and self.command == "GET" and query.get("list-type") == "2":
             return self.answer(200, xml(listing(bucket, query)), {"Content-Type": "application/xml"})
+        if key and query.keys() & {"uploads", "uploadId"} and self.command in {"POST", "PUT", "DELETE"}:
+            return self.upload(bucket, key, query, body)
         if not key or query.keys() - {"generation"} or self.command == "POST":
             raise Refusal(501, "NotImplemented", f"beyond this stand-in: {self.command} {self.path}")
         condition = self.headers.get(CONDITION)
@@ -143,6 +155,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 raise Refusal(400, "InvalidArgument", "Invalid argument.")
             condition = int(condition)
         if self.command == "PUT":
+            if "x-goog-copy-source" in self.headers:
+                body = self.source()
             kind = self.headers.get("Content-Type", "application/octet-stream")
             stored = change(bucket, key, condition, lambda generation: Stored(body, generation, time.time(), kind))
             return self.answer(200, b"", described(stored))
@@ -152,6 +166,52 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if condition is not None:
             raise Refusal(501, "NotImplemented", "beyond this stand-in: a condition on a read")
         return self.fetch(bucket, key, query.get("generation"))
+
+    def source(self):
+        """What a copy is of; it has no body of its own."""
+        bucket, _, key = urllib.parse.unquote(self.headers["x-goog-copy-source"]).lstrip("/").partition("/")
+        with lock:
+            stored = objects.get((bucket, key))
+        if stored is None:
+            raise Refusal(404, "NoSuchKey", "The specified key does not exist.")
+        return stored.data
+
+    def upload(self, bucket, key, query, body):
+        """Begins an upload in parts, takes a part, puts the parts together, or drops them."""
+        if self.command == "POST" and "uploads" in query:
+            upload = str(next(generations))
+            with lock:
+                uploads[bucket, key, upload] = {}
+            inner = f"<Bucket>{escape(bucket)}</Bucket><Key>{escape(key)}</Key><UploadId>{upload}</UploadId>"
+            text = f"<InitiateMultipartUploadResult>{inner}</InitiateMultipartUploadResult>"
+            return self.answer(200, xml(text), {"Content-Type": "application/xml"})
+        with lock:
+            parts = uploads.get((bucket, key, query.get("uploadId")))
+        if parts is None:
+            raise Refusal(404, "NoSuchUpload", "The specified multipart upload does not exist.")
+        if self.command == "PUT":
+            with lock:
+                parts[int(query["partNumber"])] = body
+            return self.answer(200, b"", {"ETag": etag(body)})
+        if self.command == "DELETE":
+            with lock:
+                uploads.pop((bucket, key, query["uploadId"]), None)
+            return self.answer(204, b"", {})
+        root = ElementTree.fromstring(body)
+        with lock:
+            whole = [(parts.get(int(part.findtext("PartNumber"))), part.findtext("ETag")) for part in root.iter("Part")]
+        if not whole or any(part is None or etag(part) != tag for part, tag in whole):
+            raise Refusal(400, "InvalidPart", "One or more of the specified parts could not be found.")
+        if any(len(part) < PART for part, _ in whole[:-1]):
+            raise Refusal(400, "EntityTooSmall", "Your proposed upload is smaller than the minimum object size.")
+        data = b"".join(part for part, _ in whole)
+        kind = "application/octet-stream"
+        stored = change(bucket, key, None, lambda generation: Stored(data, generation, time.time(), kind))
+        with lock:
+            uploads.pop((bucket, key, query["uploadId"]), None)
+        inner = f"<Bucket>{escape(bucket)}</Bucket><Key>{escape(key)}</Key><ETag>{escape(stored.etag)}</ETag>"
+        text = f"<CompleteMultipartUploadResult>{inner}</CompleteMultipartUploadResult>"
+        return self.answer(200, xml(text), {"Content-Type": "application/xml", **described(stored)})
 
     def fetch(self, bucket, key, generation):
         with lock:

@@ -232,7 +232,7 @@ mod tests {
         assert!(answer.body.contains("<Code>NoSuchKey</Code>"), "{answer:?}");
         let answer = ask(google.endpoint(), "PUT", "/no-such-bucket/key", &[], "").expect(404);
         assert!(answer.body.contains("<Code>NoSuchBucket</Code>"), "{answer:?}");
-        ask(google.endpoint(), "POST", "/own-test/key?uploads", &[], "").expect(501);
+        ask(google.endpoint(), "POST", "/own-test/key?compose", &[], "").expect(501);
         assert!(google.key().contains(google.endpoint()));
     }
 }

@@ -139,7 +139,7 @@ tables {{
 
     fn tell(&self, console: &Console, report: &Report, checkpoint: &[u8]) -> Result<()> {
         let counts = &report.counts;
-        let files: Vec<_> = report.files.iter().map(|file| file.display().to_string()).collect();
+        let files = &report.files;
         console.print(&format!(
             "   {} rows read in {} pages, {} written to {}\n   The checkpoint, {}, now says:\n{}",
             counts.rows_read,

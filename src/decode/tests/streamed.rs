@@ -175,6 +175,8 @@ fn r03_records_of_the_boundary_are_dropped_and_positions_are_read() {
         lag: std::time::Duration::ZERO,
         not_after: None,
         dedup: true,
+        window: None,
+        watermark: None,
     };
     let spec = DecodeSpec { timestamp: Some(ptr("/ts")), identity: Some(ptr("/key")), batch_rows: 2, ..spec("") };
     for (format, first, second) in [

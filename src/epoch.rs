@@ -1,0 +1,213 @@
+//! One numbered advance of a table into our own outputs: begun, staged, decided, shown, done (R28, R29).
+//!
+//! ```text
+//! offsets/N ─► read ─► sink stages ─► commits/N ─► sink publishes ─► checkpoint ─► done/N
+//! ```
+//!
+//! `commits/N` decides. Before it nothing is seen of the epoch, and the next run reads the same again under the same
+//! number. After it everything that follows can be repeated, and is, before anything new is read.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::commit::Commit;
+use crate::commit::ledger::{Commits, Head, Ledger, Offsets};
+use crate::effect::Effects;
+use crate::error::{Error, ErrorKind, Result};
+use crate::plan::{Base, Plan};
+use crate::position::{Instant, Window, hex};
+use crate::sink::{self, Destination, Epoch, Finished, Output, Sink};
+use crate::source::Source;
+use crate::storage::Location;
+use crate::storage::shelf::Shelf;
+
+/// What an epoch has staged, and where.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Staged {
+    /// The directory, as [`Location`] reads it; absolute.
+    to: String,
+    parts: Vec<Finished>,
+}
+
+/// The epochs of one table.
+#[derive(Debug)]
+pub(crate) struct Epochs<'a> {
+    source: &'a Source,
+    table: &'a str,
+    ledger: Ledger,
+    /// Tells this ledger from others whose rows go to the same place.
+    id: String,
+    effects: Effects,
+}
+
+/// An epoch that was begun: this attempt at it.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) offsets: Offsets,
+    pub(crate) epoch: Epoch,
+}
+
+/// What an attempt has to show for itself.
+#[derive(Debug)]
+pub(crate) struct Proven {
+    pub(crate) parts: Vec<Finished>,
+    /// What moves the table's checkpoint; `None` for a stream.
+    pub(crate) commit: Option<Commit>,
+    pub(crate) rows: u64,
+    pub(crate) watermark: Option<Instant>,
+}
+
+impl<'a> Epochs<'a> {
+    /// The epochs beside a table's checkpoint, `<table>.ledger`; `None` where it has none.
+    pub(crate) fn of_table(source: &'a Source, table: &'a str) -> Result<Option<Self>> {
+        let Some(checkpoint) = &source.table(table)?.config().checkpoint else { return Ok(None) };
+        let shelf = Shelf::open(&checkpoint.location, &source.config().storage, source.effects().clone())?;
+        Ok(Some(Self::new(source, table, &shelf.below(&format!("{table}.ledger")))))
+    }
+
+    /// The epochs of a stream, whose ledger is its checkpoint location.
+    pub(crate) fn at(source: &'a Source, table: &'a str, location: &Location) -> Result<Self> {
+        let shelf = Shelf::open(location, &source.config().storage, source.effects().clone())?;
+        Ok(Self::new(source, table, &shelf))
+    }
+
+    fn new(source: &'a Source, table: &'a str, root: &Shelf) -> Self {
+        let id = hex(&Sha256::digest(root.describe("")))[..12].to_owned();
+        let effects = source.effects().clone();
+        Self { source, table, ledger: Ledger::new(table, root), id, effects }
+    }
+
+    /// Where the epochs stand, after everything that was decided has been done.
+    pub(crate) async fn recover(&self) -> Result<Head<Staged>> {
+        let head = self.ledger.head::<Staged>().await?;
+        if let Some((_, newest)) = head.newest.as_ref().filter(|_| !head.is_done) {
+            let epoch = self.epoch(newest.epoch, &newest.run);
+            let sink = match &newest.staged {
+                Some(staged) => Some(sink::reopen(&staged.to, &epoch, &self.source.config().storage, &self.effects)?),
+                None => None,
+            };
+            self.follow(newest, sink.as_deref()).await?;
+        }
+        Ok(head)
+    }
+
+    fn epoch(&self, number: u64, run: &str) -> Epoch {
+        Epoch { ledger: self.id.clone(), number, run: run.to_owned() }
+    }
+
+    /// Begins the next epoch, or takes up the one that was begun and not decided.
+    ///
+    /// # Errors
+    /// Kind `Store` where that one was begun by another read (R6); kind `Conflict` where another run begins it now.
+    pub(crate) async fn begin(&self, head: &Head<Staged>, plan: &Plan, window: Option<Window>) -> Result<Begun> {
+        let epoch = self.epoch(head.next(), plan.id());
+        if let Some(pending) = &head.pending {
+            return Ok(Begun { offsets: pending.clone(), epoch });
+        }
+        let offsets = Offsets {
+            table: self.table.to_owned(),
+            epoch: epoch.number,
+            fingerprint: plan.fingerprint.clone(),
+            run: plan.id().to_owned(),
+            start: plan.start().cloned(),
+            window,
+        };
+        self.ledger.begin(&offsets).await?;
+        Ok(Begun { offsets, epoch })
+    }
+
+    /// Opens the output for an attempt: files are staged under names of the epoch, anything else takes rows at once.
+    pub(crate) async fn open(&self, output: &Output, begun: &Begun, parts: usize) -> Result<Box<dyn Sink>> {
+        let settings = &self.source.config().storage;
+        match output.epoch(self.table, &begun.epoch, parts, settings, &self.effects).await? {
+            Some(sink) => Ok(sink),
+            None => output.open(self.table, sink::Existing::Append, &begun.epoch.run, parts, settings).await,
+        }
+    }
+
+    /// Decides the epoch, shows it, moves the checkpoint; the files that hold its rows.
+    ///
+    /// # Errors
+    /// Kind `Conflict` where another run was faster: nothing is seen of this one. Any other error after the decision says
+    /// that the epoch is committed: the next run does what is left.
+    pub(crate) async fn settle(
+        &self,
+        begun: &Begun,
+        output: &Output,
+        sink: &dyn Sink,
+        proven: Proven,
+    ) -> Result<Vec<String>> {
+        let Proven { parts, commit, rows, watermark } = proven;
+        let staged = match &output.destination {
+            Destination::Files(to) => Some(Staged { to: absolute(to)?, parts }),
+            Destination::Stdout | Destination::Null => None,
+        };
+        let Epoch { number, run, .. } = &begun.epoch;
+        let entry =
+            Commits { table: self.table.to_owned(), epoch: *number, run: run.clone(), staged, commit, rows, watermark };
+        let parts = entry.staged.as_ref().map_or(&[][..], |staged| &staged.parts);
+        let decided = async {
+            if let Some(commit) = &entry.commit {
+                self.still_stands(commit).await?;
+            }
+            self.ledger.decide(&entry).await
+        };
+        if let Err(error) = decided.await {
+            if error.kind() == ErrorKind::Conflict {
+                sink.withdraw(parts).await;
+            }
+            return Err(error);
+        }
+        self.follow(&entry, Some(sink)).await.map_err(|error| {
+            error.reworded(|said| format!("epoch {number} is committed, the next run does what is left of it: {said}"))
+        })
+    }
+
+    /// A position that was moved meanwhile leaves the epoch undecided: two runs would deliver the same rows.
+    async fn still_stands(&self, commit: &Commit) -> Result<()> {
+        let Some(bytes) = self.source.checkpoints().bytes(self.table).await? else { return self.same(commit, None) };
+        self.same(commit, Some(&bytes))
+    }
+
+    fn same(&self, commit: &Commit, bytes: Option<&[u8]>) -> Result<()> {
+        if commit.position().is_none() || Base::of(bytes) == *commit.base() {
+            return Ok(());
+        }
+        let place = self.source.checkpoints().path(self.table).unwrap_or_default();
+        Err(commit.conflict(&place))
+    }
+
+    /// What follows a decision: it may be done any number of times.
+    async fn follow(&self, entry: &Commits<Staged>, sink: Option<&dyn Sink>) -> Result<Vec<String>> {
+        let mut files = Vec::new();
+        if let (Some(staged), Some(sink)) = (&entry.staged, sink) {
+            files = sink.publish(&staged.parts).await?;
+            sink.sweep().await?;
+        }
+        if let Some(commit) = &entry.commit {
+            match self.source.checkpoints().commit(commit).await {
+                // It was moved by hand, or by a run without files, after the epoch was decided: that is where it stands.
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    tracing::warn!(
+                        table = self.table,
+                        epoch = entry.epoch,
+                        "the checkpoint was moved meanwhile: {error}"
+                    );
+                }
+                moved => moved?,
+            }
+        }
+        self.ledger.done(entry.epoch).await?;
+        Ok(files)
+    }
+}
+
+/// A location that means the same from anywhere.
+fn absolute(to: &Location) -> Result<String> {
+    match to {
+        Location::Local(dir) => std::path::absolute(dir).map(|dir| dir.display().to_string()).map_err(|e| {
+            Error::new(ErrorKind::Store, format!("the directory has no absolute path: {e}")).with("path", dir.display())
+        }),
+        remote @ Location::Remote(_) => Ok(remote.to_string()),
+    }
+}
