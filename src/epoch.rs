@@ -153,10 +153,11 @@ impl<'a> Epochs<'a> {
             self.ledger.decide(&entry).await
         };
         if let Err(error) = decided.await {
-            if error.kind() == ErrorKind::Conflict {
-                sink.withdraw(parts).await;
+            if error.kind() != ErrorKind::Conflict {
+                return Err(error);
             }
-            return Err(error);
+            sink.withdraw(parts).await;
+            return Err(error.with("written", "nothing: what this run had staged was withdrawn"));
         }
         self.follow(&entry, Some(sink)).await.map_err(|error| {
             error.reworded(|said| format!("epoch {number} is committed, the next run does what is left of it: {said}"))

@@ -223,11 +223,6 @@ fn r19_a_streamed_body_is_asked_again_before_its_first_row_and_not_after() {
     assert!(cut.stdout.lines().count() >= 8192, "{}", cut.stderr);
 }
 
-#[test]
-fn r11_what_is_not_built_yet_says_so() {
-    place(&api()).run(&["verify", "x"]).output().expect(2).says("not supported yet");
-}
-
 #[cfg(not(feature = "sql"))]
 #[test]
 fn sql_that_was_not_built_says_how_to_get_it() {

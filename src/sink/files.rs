@@ -266,8 +266,18 @@ impl Writer for Rows {
             // Where writers run, blocking is what is expected.
             Handle::current().block_on(self.shelf.upload(file, &self.staged))?;
         }
-        let Self { counted, staged, name, .. } = *self;
-        Ok(counted.finished(Some(StagedFile { staged, name, bytes, crc })))
+        let (staged, name) = (self.staged.clone(), self.name.clone());
+        Ok(self.counted.finished(Some(StagedFile { staged, name, bytes, crc })))
+    }
+}
+
+impl Drop for Rows {
+    /// A part that was begun and not finished is of no use to anybody.
+    fn drop(&mut self) {
+        if let (Some(_), Some(dir)) = (self.encoder.take(), self.shelf.local()) {
+            let path = dir.join(&self.staged);
+            let _ = self.shelf.effects().run(Effect::Delete, || std::fs::remove_file(path));
+        }
     }
 }
 

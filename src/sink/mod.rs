@@ -256,7 +256,7 @@ impl Counted {
         Self { part, rows: 0, content: Crc::new() }
     }
 
-    fn finished(self, file: Option<StagedFile>) -> Finished {
+    fn finished(&self, file: Option<StagedFile>) -> Finished {
         Finished { part: self.part, rows: self.rows, content: self.content.value(), file }
     }
 }

@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
 use super::Format;
-use super::encode::{Encoder, MEMORY};
+use super::encode::{self, Encoder};
 use super::staging::failed;
 use crate::disk;
 use crate::effect::Effects;
@@ -31,7 +31,8 @@ impl OneFile {
         let staged = path.with_file_name(format!(".{}.{:016x}.tmp", name.to_string_lossy(), fastrand::u64(..)));
         let file = File::create_new(&staged).map_err(|e| failed("no file can be made", &staged, e))?;
         let mut own = Self { path: path.to_owned(), staged, encoder: None };
-        own.encoder = Some(Encoder::new(format, file, schema, MEMORY).map_err(|e| e.with("path", path.display()))?);
+        own.encoder =
+            Some(Encoder::new(format, file, schema, encode::MEMORY).map_err(|e| e.with("path", path.display()))?);
         Ok(own)
     }
 

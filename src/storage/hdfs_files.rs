@@ -114,7 +114,6 @@ impl HdfsFiles {
     }
 
     /// The directory of this name in this one.
-    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn below(&self, dir: &str) -> Self {
         let options = HdfsOptions { dir: self.path(dir), ..self.options.clone() };
         Self { options, shown: self.describe(dir), ..self.clone() }
@@ -268,7 +267,6 @@ impl HdfsFiles {
         self.effects.act(Effect::Rename, rename).await
     }
 
-    #[cfg(any(test, feature = "testing"))]
     pub(crate) async fn exists(&self, name: &str) -> Result<bool, Failed> {
         match self.client().await?.get_file_info(&self.path(name)).await {
             Err(e) if is_absent(&e) => Ok(false),

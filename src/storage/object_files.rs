@@ -46,7 +46,6 @@ impl ObjectFiles {
     }
 
     /// The directory of this name in this one.
-    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn below(&self, dir: &str) -> Self {
         let objects = Objects { prefix: self.path(dir), ..self.objects.clone() };
         Self { objects, shown: self.describe(dir), ..self.clone() }
