@@ -1,7 +1,9 @@
 //! The only loop: fetch, decode, paginate. A read yields batches and, last and once, a receipt (R1).
 
+mod bodies;
 mod children;
 mod lineage;
+mod request;
 mod trim;
 
 use std::collections::VecDeque;
@@ -19,17 +21,17 @@ use tokio::task::JoinHandle;
 use crate::column::Column;
 use crate::config::{Auth, CheckpointConfig, Future, ModeConfig, SourceConfig, Style, TableConfig};
 use crate::counts::{Counts, Meter, Tally};
-use crate::decode::{DecodeSpec, Decoder, Envelope, Page, Scalar, StreamDecoder};
+use crate::decode::{Envelope, Page, Scalar};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{Arrived, Attempts, Client, Large, Response};
 use crate::paginate::{Answer, Step, Walk};
-use crate::plan::request::{RequestTemplate, without_param, without_user};
 use crate::plan::{Partition, Request, Slice};
-use crate::position::instant::minus;
 use crate::position::{Boundary, BoundaryPolicy, Position, Seen};
-use crate::schema::TableSchema;
+use bodies::Bodies;
 use children::Children;
 use lineage::Lineage;
+pub(crate) use request::first_request;
+use request::{template, token, walk};
 use trim::Trim;
 
 /// What a [`Read`] yields: any number of batches and then, exactly once and last, a receipt.
@@ -258,14 +260,6 @@ struct Reader {
     /// Whether no other walk is under way beside this one; `None` where there never is.
     alone: Option<Arc<AtomicBool>>,
     head: Arc<Head>,
-}
-
-/// How bodies are read.
-enum Bodies {
-    /// One document a page.
-    Whole(Decoder),
-    /// Records as they come.
-    Streamed(StreamDecoder),
 }
 
 /// A page and the answer it stood in.
@@ -672,160 +666,5 @@ impl Reader {
             .with("page", self.walk.pages() + 1)
             .with("url", self.client.shown(&self.walk.current().url))
             .scrubbed(|text| redactor.scrub(text))
-    }
-}
-
-impl Bodies {
-    fn new(
-        config: &SourceConfig,
-        table: &TableConfig,
-        partition: &Partition,
-        mut select: Option<Vec<String>>,
-    ) -> Result<Self> {
-        let (mut spec, mut schema) = (DecodeSpec::for_table(table), crate::schema::for_table(table));
-        if let Some(child) = &table.child {
-            // The parent's key is put beside the rows, once these are there.
-            spec.beside = lineage::beside(child, config.http.response_format);
-            schema = schema.map(|schema| TableSchema { parent: None, ..schema });
-            let own = |names: Vec<String>| names.into_iter().filter(|name| *name != child.column()).collect();
-            select = select.map(own);
-        }
-        if let (Some(limit), Some(_)) = (partition.limit, &schema) {
-            // A stream that never ends would have to fill a batch first.
-            spec.batch_rows = spec.batch_rows.min(usize::try_from(limit).unwrap_or(usize::MAX)).max(1);
-        }
-        let (format, max) = (config.http.response_format, config.http.max_body_bytes);
-        Ok(match StreamDecoder::new(format, spec.clone(), schema.clone(), select.clone(), max)? {
-            Some(decoder) => Self::Streamed(decoder),
-            None => Self::Whole(Decoder::new(spec, schema, select)?),
-        })
-    }
-
-    /// The columns of the batches.
-    fn columns(&self) -> Vec<Column> {
-        let schema = match self {
-            Self::Whole(decoder) => decoder.schema(),
-            Self::Streamed(decoder) => decoder.schema(),
-        };
-        schema.map(|schema| schema.columns.clone()).unwrap_or_default()
-    }
-
-    /// A page begins that is too large to be held.
-    fn begin_page(&mut self, boundary: &mut Boundary) -> Result<()> {
-        match self {
-            Self::Whole(decoder) => decoder.begin_large(boundary),
-            Self::Streamed(_) => Ok(()),
-        }
-    }
-
-    /// Takes bytes of such a page, or its end, which yields the page itself.
-    fn piece(
-        &mut self,
-        chunk: Option<&[u8]>,
-        status: u16,
-        boundary: &mut Boundary,
-    ) -> Result<(Vec<Page>, Option<Page>)> {
-        match (self, chunk) {
-            (Self::Whole(decoder), Some(bytes)) => decoder.push_large(bytes, boundary).map(|pages| (pages, None)),
-            (Self::Whole(decoder), None) => decoder.finish_large(status, boundary).map(|page| (Vec::new(), Some(page))),
-            (Self::Streamed(_), _) => Err(Error::new(ErrorKind::Bug, "a streamed body came as a page")),
-        }
-    }
-
-    /// A streamed body begins.
-    fn begin(&mut self) -> Result<()> {
-        match self {
-            Self::Streamed(decoder) => decoder.begin(),
-            Self::Whole(_) => Ok(()),
-        }
-    }
-
-    /// Takes bytes of a streamed body, or its end.
-    fn feed(&mut self, chunk: Option<&[u8]>, boundary: &mut Boundary) -> Result<Vec<Page>> {
-        match (self, chunk) {
-            (Self::Streamed(decoder), Some(bytes)) => decoder.push(bytes, boundary),
-            (Self::Streamed(decoder), None) => decoder.finish(boundary),
-            (Self::Whole(_), _) => Ok(Vec::new()),
-        }
-    }
-}
-
-/// The walk of a partition: in its window, and asking for no more rows than a limit leaves.
-fn walk(template: RequestTemplate, table: &TableConfig, partition: &Partition) -> Result<Walk> {
-    let mut paging = table.pagination.clone();
-    let limit = partition.limit.filter(|_| !Trim::of(&partition.slice, None).drops_rows());
-    paging.max_page_size = limit.map_or(paging.max_page_size, |limit| paging.max_page_size.min(limit.max(1)));
-    let walk = Walk::new(template, &paging, partition.start.as_ref())?;
-    match partition.slice {
-        Slice::Offset { start, end, is_last } => walk.within(start, end, is_last),
-        _ => Ok(walk),
-    }
-}
-
-/// The first request of a partition: what would be asked, without asking.
-pub(crate) fn first_request(table: &TableConfig, partition: &Partition) -> Result<Request> {
-    Ok(walk(template(table, partition)?, table, partition)?.current().clone())
-}
-
-/// The fixed part of the requests of a read: with what its slice and filters send, and the stored timestamp or token, or
-/// the stored link itself (R4).
-fn template(table: &TableConfig, partition: &Partition) -> Result<RequestTemplate> {
-    let start = partition.start.as_ref();
-    let Some(checkpoint) = &table.checkpoint else {
-        let mut params = partition.slice.params(table);
-        params.extend(partition.params.iter().cloned());
-        return Ok(RequestTemplate::new(table, params));
-    };
-    let extra = match (start, &checkpoint.mode) {
-        (Some(Position::Timestamp(text)), ModeConfig::Timestamp { param, format, .. }) => {
-            // The windows of a stream lag as a whole.
-            let sent = if checkpoint.lag.is_zero() || partition.batch.is_some() {
-                text.clone()
-            } else {
-                let stored = format.parse(text).ok_or_else(|| {
-                    Error::new(ErrorKind::Store, format!("the stored timestamp {text:?} does not read as {format}"))
-                })?;
-                format.render(minus(stored, checkpoint.lag))
-            };
-            vec![(param.clone(), sent)]
-        }
-        (Some(Position::Token(text)), ModeConfig::Token { param, .. }) => match url::Url::parse(text) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") => return Ok(RequestTemplate::from_link(url)),
-            _ => vec![(param.clone(), text.clone())],
-        },
-        _ => Vec::new(),
-    };
-    Ok(RequestTemplate::new(table, extra))
-}
-
-/// The token as it is stored: verbatim, a URL without its credential (R4, R23).
-fn token(scalar: &Scalar, auth_param: Option<&str>) -> Result<Option<String>, String> {
-    let text = match scalar {
-        Scalar::Absent => return Ok(None),
-        Scalar::Text(text) if text.is_empty() => return Ok(None),
-        Scalar::Text(text) | Scalar::Number(text) => text.clone(),
-        Scalar::Bool(flag) => flag.to_string(),
-        Scalar::Structure(text) => return Err(text.clone()),
-    };
-    if !url::Url::parse(&text).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
-        return Ok(Some(text));
-    }
-    let text = without_user(&text);
-    Ok(Some(auth_param.map_or_else(|| text.clone(), |param| without_param(&text, param))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn r23_a_url_token_is_stored_without_its_credentials_and_otherwise_verbatim() {
-        let stored = |text: &str| token(&Scalar::Text(text.into()), Some("api_key")).unwrap().unwrap_or_default();
-        assert_eq!(stored("https://a.test/d?dt=7&api_key=K3Y"), "https://a.test/d?dt=7");
-        assert_eq!(stored("HTTP://u:p@a.test/d?api%5Fkey=K3Y&x=%2b#f"), "HTTP://a.test/d?x=%2b#f");
-        assert_eq!(stored("zz+/=9?api_key=1"), "zz+/=9?api_key=1", "no URL");
-        assert_eq!(token(&Scalar::Absent, None), Ok(None));
-        assert_eq!(token(&Scalar::Number("017".into()), None), Ok(Some("017".into())));
-        assert!(token(&Scalar::Structure("{}".into()), None).is_err());
     }
 }
