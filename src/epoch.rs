@@ -100,9 +100,14 @@ impl<'a> Epochs<'a> {
     /// Begins the next epoch, or takes up the one that was begun and not decided.
     ///
     /// # Errors
-    /// Kind `Store` where that one was begun by another read (R6); kind `Conflict` where another run begins it now.
+    /// Kind `Store` where the ledger is a stream's, and this is none; kind `Conflict` where another run begins it now.
     pub(crate) async fn begin(&self, head: &Head<Staged>, plan: &Plan, window: Option<Window>) -> Result<Begun> {
         let epoch = self.epoch(head.next(), plan.id());
+        let mut entries = head.pending.iter().chain(head.newest.iter().map(|(offsets, _)| offsets));
+        if window.is_none() && entries.any(|entry| entry.window.is_some()) {
+            let said = "the ledger beside the checkpoint is a stream's; give the stream a location of its own";
+            return Err(Error::new(ErrorKind::Store, said).with("table", self.table));
+        }
         if let Some(pending) = &head.pending {
             return Ok(Begun { offsets: pending.clone(), epoch });
         }

@@ -189,13 +189,14 @@ impl World {
 
 /// Three runs that are stopped at every `step`th effect, in each way.
 async fn stopped_everywhere(kind: Kind, fresh: impl Fn() -> Box<dyn Shelf>, step: usize) {
-    for (shift, stop) in [Stop::Before, Stop::Torn, Stop::After].into_iter().enumerate() {
+    let ways = [Stop::Before, Stop::Torn, Stop::After].into_iter().enumerate().map(async |(shift, stop)| {
         let mut k = shift % step;
         while stopped_at(kind, &World::new(fresh()), stop, k).await {
             k += step;
         }
         assert!(k > 10, "three runs have more effects than {k}");
-    }
+    });
+    futures::future::join_all(ways).await;
 }
 
 /// Whether there was an effect k to be stopped at.
@@ -280,6 +281,26 @@ async fn r08_two_runners_at_once_show_each_row_once() {
         assert_eq!(world.visible().await, (0..rows).collect::<Vec<_>>(), "round {round}");
     }
     assert!(conflicts > 0, "runners that never meet prove nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r28_two_runners_of_a_stream_show_each_row_once() {
+    let world = World::new(Box::new(Local::new()));
+    let rounds = 40;
+    world.events(&(0..rounds * 3).map(|id| (id, id + 1)).collect::<Vec<_>>(), rounds * 3 + 10);
+    let mut stream = world.stream();
+    stream.max_window = Some(std::time::Duration::from_secs(1));
+    for round in 1..=rounds {
+        let run = || world.streamed(&stream, at(round * 3 + 1), Effects::default());
+        let (one, other) = tokio::join!(run(), run());
+        for error in [one.err(), other.err()].into_iter().flatten() {
+            assert_eq!(error.kind(), ErrorKind::Conflict, "round {round}: {error}");
+        }
+        let seen = world.visible().await;
+        assert!(seen.iter().copied().eq(0..seen.len() as i64), "round {round}: {seen:?}");
+        run().await.expect("what they left");
+        assert_eq!(world.visible().await, (0..round * 3).collect::<Vec<_>>(), "round {round}");
+    }
 }
 
 /// What an API holds: ids and seconds.

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use restmark::effect::{Effect, Effects, Stop};
+use restmark::stream::Starting;
 use restmark::{ErrorKind, Position};
 
 use crate::crash::{Local, stopping};
-use crate::epochs::World;
+use crate::epochs::{Stands, World, at};
+use crate::support::Trap;
 
 fn world() -> World {
     World::new(Box::new(Local::new()))
@@ -56,9 +58,9 @@ async fn r28_an_entry_that_is_damaged_foreign_or_missing_is_an_error_that_names_
         ("offsets/2", "belongs to table other", |entry| replace(entry, "\"rows\"", "\"other\"")),
         ("commits/2", "belongs to table other", |entry| replace(entry, "\"rows\"", "\"other\"")),
         ("commits/2", "it is entry 1", |entry| replace(entry, "\"epoch\":2", "\"epoch\":1")),
-        ("offsets/1", "missing between", |entry| fs::remove_file(entry).expect("removed")),
+        ("offsets/1", "missing before", |entry| fs::remove_file(entry).expect("removed")),
         ("offsets/2", "though the epoch was committed", |entry| fs::remove_file(entry).expect("removed")),
-        ("commits/1", "missing between", |entry| fs::remove_file(entry).expect("removed")),
+        ("commits/1", "missing before", |entry| fs::remove_file(entry).expect("removed")),
         ("commits/2", "though the epoch was done", |entry| fs::remove_file(entry).expect("removed")),
         ("commits/0", "missing before", |entry| fs::remove_file(entry).expect("removed")),
         ("commits/zwei", "no entry of a ledger", |entry| fs::write(entry, "").expect("a write")),
@@ -118,6 +120,43 @@ async fn r28_entries_far_behind_are_removed_also_after_a_crash_in_the_middle() {
         let left = numbers(&ledger(&world).join(kind));
         assert!(left.len() < 70 && left.len() > 64 && left[0] > 100, "{kind}: {left:?}");
     }
+    assert_eq!(world.visible().await, [0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r28_a_runner_that_slept_until_its_entry_was_removed_publishes_nothing() {
+    let world = world();
+    let records: Vec<_> = (0..100).map(|id| (id, id + 1)).collect();
+    world.events(&records, 200);
+    let mut stream = world.stream();
+    stream.starting = Starting::At(at(0));
+    stream.max_window = Some(std::time::Duration::from_secs(1));
+    let (config, others) = (world.place.path("source.conf"), stream.clone());
+    let meanwhile = move || {
+        let source = restmark::Source::open(config).expect("a source");
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let mut driver = Stands(at(100), vec![]);
+        runtime.block_on(others.run(&source, &std::sync::Arc::default(), &mut driver)).expect("a hundred epochs");
+        assert_eq!(driver.1.len(), 99);
+    };
+    world.api.at(1, Trap::First(Box::new(meanwhile)));
+    let error = world.streamed(&stream, at(100), Effects::default()).await.expect_err("epoch 0 is long over");
+    assert!(error.to_string().contains("epoch 0 is long over"), "{error}");
+    assert_eq!(world.visible().await, (0..99).collect::<Vec<_>>());
+    world.streamed(&stream, at(101), Effects::default()).await.expect("an entry that is made again is no gap");
+    assert_eq!(world.visible().await, (0..100).collect::<Vec<_>>());
+    assert!(world.at.files("out").await.keys().all(|name| !name.starts_with('.')), "what was staged in vain is swept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r28_a_batch_run_takes_no_ledger_of_a_stream() {
+    let world = world();
+    world.events(&[(0, 5)], 40);
+    let mut stream = world.stream();
+    stream.location = format!("{}/events.ledger", world.at.path()).parse().expect("a location");
+    world.streamed(&stream, at(11), Effects::default()).await.expect("a batch");
+    let error = world.batch("events", Effects::default()).await.expect_err("a stream's ledger");
+    assert!(error.kind() == ErrorKind::Store && error.to_string().contains("a stream's"), "{error}");
     assert_eq!(world.visible().await, [0]);
 }
 

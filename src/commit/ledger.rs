@@ -127,13 +127,6 @@ impl Ledger {
         if last.is_some_and(|last| last > next) {
             return Err(missing(&self.commits, next, "it is missing, though later epochs were begun"));
         }
-        // Of removed entries nothing is asked.
-        let kept = newest.unwrap_or_default().saturating_sub(KEPT);
-        for (shelf, numbers) in [(&self.offsets, begun), (&self.commits, decided), (&self.done, done)] {
-            if let Some(first) = numbers.first().filter(|first| **first > kept) {
-                return Err(missing(shelf, first - 1, "it is missing before others"));
-            }
-        }
         let pending = match last {
             Some(last) if newest != Some(last) => Some(self.entry::<Offsets>(&self.offsets, last).await?),
             _ => None,
@@ -152,16 +145,17 @@ impl Ledger {
     /// Kind `Conflict` where another run has begun it at the same time.
     pub(crate) async fn begin(&self, entry: &Offsets) -> Result<()> {
         let is_first = self.create(&self.offsets, entry.epoch, entry).await?;
-        if is_first { Ok(()) } else { Err(self.conflict(entry.epoch, "begun")) }
+        if is_first { self.in_time(entry.epoch).await } else { Err(self.conflict(entry.epoch, "begun")) }
     }
 
     /// Decides an epoch: what is staged becomes real.
     ///
     /// # Errors
-    /// Kind `Conflict` where another run was faster.
+    /// Kind `Conflict` where another run was faster; kind `Store` where others have gone on so far that what came of the
+    /// epoch is not known any more.
     pub(crate) async fn decide<S: Serialize>(&self, entry: &Commits<S>) -> Result<()> {
         let is_first = self.create(&self.commits, entry.epoch, entry).await?;
-        if is_first { Ok(()) } else { Err(self.conflict(entry.epoch, "committed")) }
+        if is_first { self.in_time(entry.epoch).await } else { Err(self.conflict(entry.epoch, "committed")) }
     }
 
     /// Nothing of an epoch is left to do; entries far behind it are removed, oldest first.
@@ -171,15 +165,28 @@ impl Ledger {
         let Some(behind) = epoch.checked_sub(KEPT) else { return Ok(()) };
         // A commit outlives its offsets nowhere: what is left of a removal cut short has no gap.
         for shelf in [&self.done, &self.commits, &self.offsets] {
-            for old in self.numbers(shelf).await?.into_iter().filter(|n| *n < behind) {
+            for old in self.all(shelf).await?.into_iter().filter(|n| *n < behind) {
                 shelf.remove(&old.to_string()).await?;
             }
         }
         Ok(())
     }
 
-    /// The numbers of the entries of a kind, without gaps.
+    /// The numbers of the entries of a kind that are kept, without gaps.
     async fn numbers(&self, shelf: &Shelf) -> Result<Vec<u64>> {
+        let mut numbers = self.all(shelf).await?;
+        let Some(last) = numbers.last().copied() else { return Ok(numbers) };
+        // Others are to be removed; a run that slept may have made one of them again.
+        let first = last.saturating_sub(KEPT);
+        numbers.retain(|number| *number >= first);
+        match (first..=last).zip(&numbers).find(|(wanted, number)| wanted != *number) {
+            None => Ok(numbers),
+            Some((missing, _)) => Err(self.broken(shelf, &missing.to_string(), "it is missing before others")),
+        }
+    }
+
+    /// The numbers of all entries of a kind, in order.
+    async fn all(&self, shelf: &Shelf) -> Result<Vec<u64>> {
         let mut numbers = Vec::new();
         for name in shelf.list().await?.into_iter().filter(|name| !name.starts_with('.')) {
             match name.parse::<u64>() {
@@ -188,10 +195,18 @@ impl Ledger {
             }
         }
         numbers.sort_unstable();
-        if let Some(gap) = numbers.windows(2).find(|pair| pair[0] + 1 != pair[1]) {
-            return Err(self.broken(shelf, &(gap[0] + 1).to_string(), "it is missing between others"));
-        }
         Ok(numbers)
+    }
+
+    /// A name is free again once its entry was removed: whoever slept for so long has decided nothing.
+    async fn in_time(&self, epoch: u64) -> Result<()> {
+        let newest = self.all(&self.commits).await?.last().copied().unwrap_or_default();
+        if newest < epoch.saturating_add(KEPT) {
+            return Ok(());
+        }
+        let said =
+            format!("other runs of table {} have gone on to epoch {newest}; epoch {epoch} is long over", self.table);
+        Err(Error::new(ErrorKind::Store, said).with("ledger", self.offsets.describe("")))
     }
 
     async fn entry<T: DeserializeOwned>(&self, shelf: &Shelf, epoch: u64) -> Result<T> {
