@@ -95,7 +95,10 @@ impl Local {
     fn sweep(&self) {
         for name in names(&self.dir).unwrap_or_default().into_iter().filter(|name| is_unborn(name)) {
             let path = self.dir.join(name);
-            if File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            // Held until the file is gone: its creator might get the lock in between.
+            if let Ok(file) = File::open(&path)
+                && file.try_lock().is_ok()
+            {
                 let _ = self.effects.run(Effect::Delete, || fs::remove_file(&path));
             }
         }
