@@ -26,3 +26,4 @@ mod sql;
 mod stores;
 mod support;
 mod tidy;
+mod verify;
