@@ -4,6 +4,7 @@ mod cell;
 mod csv;
 mod encode;
 mod files;
+pub(crate) mod manifest;
 mod ndjson;
 #[cfg(feature = "sql")]
 mod one_file;
@@ -129,10 +130,16 @@ impl Output {
 }
 
 /// A directory that an epoch was staged for, by the name a ledger has for it: to publish it, not to write.
-pub(crate) fn reopen(to: &str, epoch: &Epoch, settings: &Settings, effects: &Effects) -> Result<Box<dyn Sink>> {
+pub(crate) fn reopen(
+    to: &str,
+    table: &str,
+    epoch: &Epoch,
+    settings: &Settings,
+    effects: &Effects,
+) -> Result<Box<dyn Sink>> {
     let location = location::parse(to).map_err(|said| Error::new(ErrorKind::Store, format!("{to}: {said}")))?;
     let shelf = Shelf::open(&location, settings, effects.clone())?;
-    Ok(Box::new(files::Files::published(shelf, epoch)))
+    Ok(Box::new(files::Files::published(shelf, table, epoch)))
 }
 
 /// Where rows go.
