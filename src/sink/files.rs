@@ -364,6 +364,7 @@ mod tests {
     }
 
     /// Publishes, and ends the run.
+    #[expect(clippy::needless_pass_by_value, reason = "the run ends here")]
     fn publish(files: Files, parts: &[Finished]) -> Result<Vec<PathBuf>> {
         wait(files.publish(parts)).map(|shown| shown.into_iter().map(PathBuf::from).collect())
     }

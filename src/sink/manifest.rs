@@ -62,26 +62,25 @@ impl Manifest {
     }
 
     /// Writes it; any number of times. Of no files there is none.
-    pub(super) async fn write(&self, shelf: &Shelf, stem: &str) -> Result<()> {
+    pub(super) async fn write(&self, to: &Shelf, stem: &str) -> Result<()> {
         if self.files.is_empty() {
             return Ok(());
         }
         let name = name(stem);
         let json = serde_json::to_string(self)
             .map_err(|e| Error::new(ErrorKind::Bug, format!("a manifest cannot be written: {e}")))?;
-        if shelf.create(&name, Bytes::from(json + "\n")).await? {
+        if to.create(&name, Bytes::from(json + "\n")).await? {
             return Ok(());
         }
         let said = "another manifest stands there already, of the same run";
-        Err(Error::new(ErrorKind::Store, said).with("path", shelf.describe(&name)))
+        Err(Error::new(ErrorKind::Store, said).with("path", to.describe(&name)))
     }
 
     /// Reads one; `None` if it has gone.
-    pub(crate) async fn read(shelf: &Shelf, name: &str) -> Result<Option<Self>> {
-        let Some(bytes) = shelf.read(name, SIZE_MAX).await? else { return Ok(None) };
+    pub(crate) async fn read(to: &Shelf, name: &str) -> Result<Option<Self>> {
+        let Some(bytes) = to.read(name, SIZE_MAX).await? else { return Ok(None) };
         let refuse = |why: String| {
-            Error::new(ErrorKind::Store, format!("the manifest cannot be used: {why}"))
-                .with("path", shelf.describe(name))
+            Error::new(ErrorKind::Store, format!("the manifest cannot be used: {why}")).with("path", to.describe(name))
         };
         let read: Self = serde_json::from_slice(&bytes).map_err(|e| refuse(e.to_string()))?;
         if read.version != VERSION {
