@@ -84,8 +84,9 @@ impl<'a> Epochs<'a> {
         let head = self.ledger.head::<Staged>().await?;
         if let Some((_, newest)) = head.newest.as_ref().filter(|_| !head.is_done) {
             let epoch = self.epoch(newest.epoch, &newest.run);
+            let settings = &self.source.config().storage;
             let sink = match &newest.staged {
-                Some(staged) => Some(sink::reopen(&staged.to, &epoch, &self.source.config().storage, &self.effects)?),
+                Some(staged) => Some(sink::reopen(&staged.to, self.table, &epoch, settings, &self.effects)?),
                 None => None,
             };
             self.follow(newest, sink.as_deref()).await?;

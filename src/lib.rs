@@ -51,6 +51,7 @@ pub mod sql;
 pub mod storage;
 pub mod stream;
 mod text;
+pub mod verify;
 
 #[doc = include_str!("../docs/semantics.md")]
 pub mod semantics {}

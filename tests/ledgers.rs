@@ -127,7 +127,7 @@ async fn r28_entries_far_behind_are_removed_also_after_a_crash_in_the_middle() {
 async fn r28_a_runner_that_slept_until_its_entry_was_removed_publishes_nothing() {
     let world = world();
     let records: Vec<_> = (0..100).map(|id| (id, id + 1)).collect();
-    world.events(&records, 200);
+    world.events(&records, -20..200);
     let mut stream = world.stream();
     stream.starting = Starting::At(at(0));
     stream.max_window = Some(std::time::Duration::from_secs(1));
@@ -151,7 +151,7 @@ async fn r28_a_runner_that_slept_until_its_entry_was_removed_publishes_nothing()
 #[tokio::test(flavor = "multi_thread")]
 async fn r28_a_batch_run_takes_no_ledger_of_a_stream() {
     let world = world();
-    world.events(&[(0, 5)], 40);
+    world.events(&[(0, 5)], -20..40);
     let mut stream = world.stream();
     stream.location = format!("{}/events.ledger", world.at.path()).parse().expect("a location");
     world.streamed(&stream, at(11), Effects::default()).await.expect("a batch");

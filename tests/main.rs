@@ -29,3 +29,4 @@ mod stores;
 mod streams;
 mod support;
 mod tidy;
+mod verify;

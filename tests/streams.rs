@@ -53,7 +53,7 @@ async fn r27_windows_meet_without_gap_or_overlap_whatever_the_clock_does() {
         let world = world();
         let mut random = fastrand::Rng::with_seed(seed);
         let records: Vec<(i64, i64)> = (0..150).map(|id| (id, random.i64(1..200))).collect();
-        world.events(&records, 600);
+        world.events(&records, -60..600);
         let mut stream = world.stream();
         stream.trigger = Trigger::Every(Duration::from_secs(random.u64(0..4)));
         stream.max_window = random.bool().then(|| Duration::from_secs(random.u64(1..9)));
@@ -95,7 +95,7 @@ async fn r27_windows_meet_without_gap_or_overlap_whatever_the_clock_does() {
 async fn r27_a_window_ends_with_the_last_second_that_is_over_and_less_the_lag() {
     for (lag, end) in [("", 8), ("lag = 5s, ", 3)] {
         let world = world();
-        world.events(&[], 40);
+        world.events(&[], -20..40);
         let conf = std::fs::read_to_string(world.place.path("source.conf")).expect("a configuration");
         world.place.write("source.conf", &conf.replace("timestamp-format", &format!("{lag}timestamp-format")));
         let mut stream = world.stream();
@@ -116,7 +116,7 @@ async fn r27_a_window_ends_with_the_last_second_that_is_over_and_less_the_lag() 
 #[tokio::test(flavor = "multi_thread")]
 async fn r27_a_new_stream_records_where_it_starts_and_asks_nothing() {
     let world = world();
-    world.events(&[(0, 5), (1, 15)], 40);
+    world.events(&[(0, 5), (1, 15)], -20..40);
     let mut stream = world.stream();
     stream.starting = Starting::Now;
     world.streamed(&stream, at(11), Effects::default()).await.expect("an empty batch");
@@ -131,7 +131,7 @@ async fn r27_a_new_stream_records_where_it_starts_and_asks_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn r06_a_stream_of_another_read_or_table_is_refused() {
     let world = world();
-    world.events(&[(0, 5)], 40);
+    world.events(&[(0, 5)], -20..40);
     let stream = world.stream();
     world.streamed(&stream, at(11), Effects::default()).await.expect("a batch");
     let conf = std::fs::read_to_string(world.place.path("source.conf")).expect("a configuration");
@@ -150,7 +150,7 @@ async fn r06_a_stream_of_another_read_or_table_is_refused() {
 #[test]
 fn r27_a_stream_that_is_told_to_end_ends_its_batch() {
     let world = world();
-    world.events(&[(0, 5)], 40);
+    world.events(&[(0, 5)], -20..40);
     let (arrived, wait) = std::sync::mpsc::channel();
     let (told, go_on) = std::sync::mpsc::channel();
     let hold = move || {

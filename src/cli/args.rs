@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+#[cfg(not(feature = "sql"))]
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -84,11 +85,12 @@ pub(super) enum Command {
     #[cfg(not(feature = "sql"))]
     #[command(hide = true)]
     Sql(Later),
-    #[command(hide = true)]
-    Verify(Later),
+    /// Compare the files of a directory with what was written there
+    Verify(VerifyArgs),
 }
 
-/// A command that is not there yet takes any arguments, so that it can say so.
+/// A command that was not built takes any arguments, so that it can say so.
+#[cfg(not(feature = "sql"))]
 #[derive(Debug, clap::Args)]
 pub(super) struct Later {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
@@ -200,6 +202,14 @@ pub(super) struct StreamArgs {
     /// How long after the greatest timestamp a record may come without being counted as late
     #[arg(long, value_name = "DURATION", default_value = "0s")]
     pub(super) allowed_lateness: String,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit codes: 0 all as written, 4 a file is missing or changed, 5 the directory cannot be read.")]
+pub(super) struct VerifyArgs {
+    /// A directory that files were written to; a store is opened by the environment and the files of Hadoop
+    #[arg(value_name = "DEST")]
+    pub(super) to: String,
 }
 
 #[derive(Debug, clap::Args)]

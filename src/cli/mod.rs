@@ -23,6 +23,7 @@ mod sql;
 mod stream;
 mod table_text;
 mod tables;
+mod verify;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -107,17 +108,13 @@ async fn look(command: Command, console: &mut Console) -> Result<()> {
             let what = "this restmark was built without SQL: cargo install --path . --features sql";
             Err(Error::new(ErrorKind::Config, what))
         }
-        Command::Verify(_) => later("verify"),
+        Command::Verify(args) => verify::run(args, console).await,
     }
 }
 
 /// `1 page`, `2 pages`.
 fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-fn later(command: &str) -> Result<()> {
-    Err(Error::new(ErrorKind::Config, format!("not supported yet: {command}")))
 }
 
 /// Loads a configuration; its warnings are said once (R13) and its secrets are known from here on (R23).

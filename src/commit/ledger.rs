@@ -115,7 +115,7 @@ impl Ledger {
     }
 
     async fn standing<S: DeserializeOwned>(&self, begun: &[u64], decided: &[u64], done: &[u64]) -> Result<Head<S>> {
-        let missing = |shelf: &Shelf, epoch: u64, why: &str| self.broken(shelf, &epoch.to_string(), why);
+        let missing = |of: &Shelf, epoch: u64, why: &str| self.broken(of, &epoch.to_string(), why);
         let (last, newest) = (begun.last().copied(), decided.last().copied());
         if let Some(orphan) = newest.filter(|newest| Some(*newest) > last) {
             return Err(missing(&self.offsets, orphan, "it is missing, though the epoch was committed"));
@@ -164,34 +164,34 @@ impl Ledger {
         self.create(&self.done, epoch, &serde_json::json!({ "table": self.table, "epoch": epoch })).await?;
         let Some(behind) = epoch.checked_sub(KEPT) else { return Ok(()) };
         // A commit outlives its offsets nowhere: what is left of a removal cut short has no gap.
-        for shelf in [&self.done, &self.commits, &self.offsets] {
-            for old in self.all(shelf).await?.into_iter().filter(|n| *n < behind) {
-                shelf.remove(&old.to_string()).await?;
+        for of in [&self.done, &self.commits, &self.offsets] {
+            for old in self.all(of).await?.into_iter().filter(|n| *n < behind) {
+                of.remove(&old.to_string()).await?;
             }
         }
         Ok(())
     }
 
     /// The numbers of the entries of a kind that are kept, without gaps.
-    async fn numbers(&self, shelf: &Shelf) -> Result<Vec<u64>> {
-        let mut numbers = self.all(shelf).await?;
+    async fn numbers(&self, of: &Shelf) -> Result<Vec<u64>> {
+        let mut numbers = self.all(of).await?;
         let Some(last) = numbers.last().copied() else { return Ok(numbers) };
         // Others are to be removed; a run that slept may have made one of them again.
         let first = last.saturating_sub(KEPT);
         numbers.retain(|number| *number >= first);
         match (first..=last).zip(&numbers).find(|(wanted, number)| wanted != *number) {
             None => Ok(numbers),
-            Some((missing, _)) => Err(self.broken(shelf, &missing.to_string(), "it is missing before others")),
+            Some((missing, _)) => Err(self.broken(of, &missing.to_string(), "it is missing before others")),
         }
     }
 
     /// The numbers of all entries of a kind, in order.
-    async fn all(&self, shelf: &Shelf) -> Result<Vec<u64>> {
+    async fn all(&self, of: &Shelf) -> Result<Vec<u64>> {
         let mut numbers = Vec::new();
-        for name in shelf.list().await?.into_iter().filter(|name| !name.starts_with('.')) {
+        for name in of.list().await?.into_iter().filter(|name| !name.starts_with('.')) {
             match name.parse::<u64>() {
                 Ok(number) if number.to_string() == name => numbers.push(number),
-                _ => return Err(self.broken(shelf, &name, "it is no entry of a ledger")),
+                _ => return Err(self.broken(of, &name, "it is no entry of a ledger")),
             }
         }
         numbers.sort_unstable();
@@ -209,15 +209,15 @@ impl Ledger {
         Err(Error::new(ErrorKind::Store, said).with("ledger", self.offsets.describe("")))
     }
 
-    async fn entry<T: DeserializeOwned>(&self, shelf: &Shelf, epoch: u64) -> Result<T> {
+    async fn entry<T: DeserializeOwned>(&self, of: &Shelf, epoch: u64) -> Result<T> {
         #[derive(Deserialize)]
         struct Named {
             table: String,
             epoch: u64,
         }
         let name = epoch.to_string();
-        let refuse = |why: &str| self.broken(shelf, &name, why);
-        let bytes = shelf.read(&name, SIZE_MAX).await?.ok_or_else(|| refuse("it has gone"))?;
+        let refuse = |why: &str| self.broken(of, &name, why);
+        let bytes = of.read(&name, SIZE_MAX).await?.ok_or_else(|| refuse("it has gone"))?;
         let text = std::str::from_utf8(&bytes).map_err(|_| refuse("it is no text"))?;
         let (head, body) = text.split_once('\n').ok_or_else(|| refuse("it has no second line"))?;
         if head != HEAD {
@@ -233,10 +233,10 @@ impl Ledger {
         serde_json::from_str(body).map_err(|e| refuse(&format!("it cannot be read: {e}")))
     }
 
-    async fn create(&self, shelf: &Shelf, epoch: u64, entry: &impl Serialize) -> Result<bool> {
+    async fn create(&self, of: &Shelf, epoch: u64, entry: &impl Serialize) -> Result<bool> {
         let json = serde_json::to_string(entry)
             .map_err(|e| Error::new(ErrorKind::Bug, format!("an entry of the ledger cannot be written: {e}")))?;
-        shelf.create(&epoch.to_string(), Bytes::from(format!("{HEAD}\n{json}\n"))).await
+        of.create(&epoch.to_string(), Bytes::from(format!("{HEAD}\n{json}\n"))).await
     }
 
     fn conflict(&self, epoch: u64, what: &str) -> Error {
@@ -244,8 +244,8 @@ impl Ledger {
         Error::new(ErrorKind::Conflict, said).with("ledger", self.offsets.describe(""))
     }
 
-    fn broken(&self, shelf: &Shelf, name: &str, why: &str) -> Error {
-        let file = shelf.describe(name);
+    fn broken(&self, of: &Shelf, name: &str, why: &str) -> Error {
+        let file = of.describe(name);
         let said = format!("the ledger entry {file} cannot be used: {why}; nothing is read before it is mended");
         Error::new(ErrorKind::Store, said).with("table", &self.table)
     }

@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 
 use super::encode::{self, Encoder};
+use super::manifest::{self, Manifest};
 use super::staging::{Staging, sweep};
 use super::{Counted, Epoch, Existing, Finished, Format, Part, Sink, StagedFile, Writer};
 use crate::disk;
@@ -36,10 +37,25 @@ pub(super) struct Files {
 /// How the files of one run are called.
 #[derive(Debug, Clone)]
 struct Names {
+    table: String,
+    run: String,
     /// Between a part's hidden beginning and its number.
     staged: String,
     visible: String,
     epoch: Option<Epoch>,
+}
+
+impl Names {
+    fn of_epoch(table: &str, epoch: &Epoch) -> Self {
+        let Epoch { ledger, number, run } = epoch;
+        Self {
+            table: table.to_owned(),
+            run: run.clone(),
+            staged: format!("{EPOCH}{ledger}-{number}-{run}"),
+            visible: format!("{}-{number:06}-{run}", shown(table)),
+            epoch: Some(epoch.clone()),
+        }
+    }
 }
 
 impl Files {
@@ -66,8 +82,14 @@ impl Files {
             None => None,
         };
         let staged = staging.as_ref().map_or_else(|| format!(".restmark-{run}"), |staging| staging.prefix());
-        let names = Names { staged, visible: format!("{}-{run}", shown(table)), epoch: None };
-        let replaced = if existing == Existing::Overwrite { visible } else { Vec::new() };
+        let visible_as = format!("{}-{run}", shown(table));
+        let names = Names { table: table.to_owned(), run: run.to_owned(), staged, visible: visible_as, epoch: None };
+        let mut replaced = Vec::new();
+        if existing == Existing::Overwrite {
+            // Before the files that they speak of.
+            replaced = shelf.list().await?.into_iter().filter(|name| manifest::is_one(name)).collect();
+            replaced.extend(visible);
+        }
         Ok(Self { shelf, format, names, replaced, memory: share(parts), staging })
     }
 
@@ -83,22 +105,20 @@ impl Files {
         make(&shelf, effects)?;
         // A place that cannot be looked at takes no rows either.
         shelf.list().await?;
-        let Epoch { ledger, number, run } = epoch;
-        let names = Names {
-            staged: format!("{EPOCH}{ledger}-{number}-{run}"),
-            visible: format!("{}-{number:06}-{run}", shown(table)),
-            epoch: Some(epoch.clone()),
-        };
+        let names = Names::of_epoch(table, epoch);
         Ok(Self { shelf, format, names, replaced: Vec::new(), memory: share(parts), staging: None })
     }
 
     /// An epoch that was staged before, to be published.
-    pub(super) fn published(shelf: Shelf, epoch: &Epoch) -> Self {
-        let names = Names { staged: String::new(), visible: String::new(), epoch: Some(epoch.clone()) };
+    pub(super) fn published(shelf: Shelf, table: &str, epoch: &Epoch) -> Self {
+        let names = Names::of_epoch(table, epoch);
         Self { shelf, format: Format::default(), names, replaced: Vec::new(), memory: 0, staging: None }
     }
 
     async fn show(&self, parts: &[Finished], shown: &mut Vec<String>) -> Result<()> {
+        let Names { table, run, visible, epoch, .. } = &self.names;
+        let manifest = Manifest::new(table, run, epoch.as_ref().map(|epoch| epoch.number), parts);
+        manifest.write(&self.shelf, visible).await?;
         for file in parts.iter().filter_map(|part| part.file.as_ref()) {
             self.shelf.rename(&file.staged, &file.name).await?;
             shown.push(file.name.clone());
@@ -126,6 +146,7 @@ impl Files {
 
     /// Removes the files that a failed publish had brought into sight, and says so.
     async fn take_back(&self, shown: &[String], error: Error) -> Error {
+        let _ = self.shelf.remove(&manifest::name(&self.names.visible)).await;
         let mut left = Vec::new();
         for name in shown {
             if self.shelf.remove(name).await.is_err() {
@@ -184,6 +205,7 @@ impl Sink for Files {
 
     fn withdraw<'a>(&'a self, parts: &'a [Finished]) -> BoxFuture<'a, ()> {
         Box::pin(async move {
+            let _ = self.shelf.remove(&manifest::name(&self.names.visible)).await;
             for file in parts.iter().filter_map(|part| part.file.as_ref()) {
                 for name in [&file.staged, &file.name] {
                     let _ = self.shelf.remove(name).await;
@@ -342,15 +364,26 @@ mod tests {
     }
 
     /// Publishes, and ends the run.
+    #[expect(clippy::needless_pass_by_value, reason = "the run ends here")]
     fn publish(files: Files, parts: &[Finished]) -> Result<Vec<PathBuf>> {
         wait(files.publish(parts)).map(|shown| shown.into_iter().map(PathBuf::from).collect())
     }
 
-    fn names(dir: &Path) -> Vec<String> {
-        let mut names: Vec<_> =
-            entries(dir).unwrap().iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    fn names_of(dir: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
+        let paths = entries(dir).unwrap();
+        let names = paths.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned());
+        let mut names: Vec<_> = names.filter(|name| is_wanted(name)).collect();
         names.sort();
         names
+    }
+
+    /// Everything but manifests.
+    fn names(dir: &Path) -> Vec<String> {
+        names_of(dir, |name| !manifest::is_one(name))
+    }
+
+    fn manifests(dir: &Path) -> Vec<String> {
+        names_of(dir, manifest::is_one)
     }
 
     fn write(files: &Files, part: Part) -> Finished {
@@ -434,6 +467,7 @@ mod tests {
         );
         assert!(error.context("to").unwrap().ends_with("t-a-00002.csv"), "{error}");
         assert_eq!(names(dir.path()), ["t-a-00002.csv", "t-old.csv"]);
+        assert_eq!(manifests(dir.path()), ["_restmark-t-old.json"]);
     }
 
     #[test]
@@ -473,6 +507,7 @@ mod tests {
         assert_eq!(names(dir.path()).len(), 3);
         written(dir.path(), Format::Csv, Existing::Overwrite, "d");
         assert_eq!(names(dir.path()), ["_SUCCESS", "t-d.csv"]);
+        assert_eq!(manifests(dir.path()), ["_restmark-t-d.json"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod cell;
 mod csv;
 mod encode;
 mod files;
+pub(crate) mod manifest;
 mod ndjson;
 #[cfg(feature = "sql")]
 mod one_file;
@@ -107,8 +108,8 @@ impl Output {
             Destination::Null => Box::new(Null),
             Destination::Stdout => Box::new(stdout::Stdout::open()?),
             Destination::Files(to) => {
-                let shelf = Shelf::open(to, settings, Effects::default())?;
-                Box::new(files::Files::once(shelf, table, self.format, existing, run, parts).await?)
+                let place = Shelf::open(to, settings, Effects::default())?;
+                Box::new(files::Files::once(place, table, self.format, existing, run, parts).await?)
             }
         })
     }
@@ -123,16 +124,22 @@ impl Output {
         effects: &Effects,
     ) -> Result<Option<Box<dyn Sink>>> {
         let Destination::Files(to) = &self.destination else { return Ok(None) };
-        let shelf = Shelf::open(to, settings, effects.clone())?;
-        Ok(Some(Box::new(files::Files::epoch(shelf, table, self.format, epoch, parts, effects).await?)))
+        let place = Shelf::open(to, settings, effects.clone())?;
+        Ok(Some(Box::new(files::Files::epoch(place, table, self.format, epoch, parts, effects).await?)))
     }
 }
 
 /// A directory that an epoch was staged for, by the name a ledger has for it: to publish it, not to write.
-pub(crate) fn reopen(to: &str, epoch: &Epoch, settings: &Settings, effects: &Effects) -> Result<Box<dyn Sink>> {
+pub(crate) fn reopen(
+    to: &str,
+    table: &str,
+    epoch: &Epoch,
+    settings: &Settings,
+    effects: &Effects,
+) -> Result<Box<dyn Sink>> {
     let location = location::parse(to).map_err(|said| Error::new(ErrorKind::Store, format!("{to}: {said}")))?;
     let shelf = Shelf::open(&location, settings, effects.clone())?;
-    Ok(Box::new(files::Files::published(shelf, epoch)))
+    Ok(Box::new(files::Files::published(shelf, table, epoch)))
 }
 
 /// Where rows go.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hdfs_native::client::FileStatus;
-use hdfs_native::file::FileWriter;
+use hdfs_native::file::{FileReader, FileWriter};
 use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
 use tokio::sync::OnceCell;
 use tokio::time::{sleep, timeout};
@@ -176,6 +176,13 @@ impl HdfsFiles {
 
     /// The names of its files and when each was last changed, by the clock of the NameNode. A directory that is not there
     /// holds none.
+    pub(crate) async fn open(&self, name: &str) -> Result<Option<FileReader>, Failed> {
+        match Box::pin(self.client().await?.read(&self.path(name))).await {
+            Err(e) if is_absent(&e) => Ok(None),
+            file => file.map(Some).map_err(Failed::Name),
+        }
+    }
+
     pub(crate) async fn list(&self) -> Result<Vec<(String, u64)>, Failed> {
         let listed = match self.client().await?.list_status(&self.path(""), false).await {
             Err(e) if is_absent(&e) => return Ok(Vec::new()),

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hdfs_native::{HdfsError, WriteOptions};
-use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use super::{is_unborn, judged, unborn};
+use super::{is_unborn, judged, rewound, scratch, unborn, unkept};
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::hdfs_files::{CHANGE_LIMIT, Failed, HdfsFiles, LOOK_LIMIT, Tries};
 
@@ -116,6 +116,20 @@ impl Hdfs {
                 return Ok(());
             }
         }
+    }
+
+    pub(super) async fn download(&self, name: &str) -> Result<Option<File>> {
+        let cannot = |e: Failed| self.files.failed("the file cannot be read", name, &e);
+        let open = async { self.files.open(name).await.map_err(cannot) };
+        let Some(mut from) = self.files.bounded(LOOK_LIMIT, name, Box::pin(open)).await? else { return Ok(None) };
+        let mut file = scratch()?;
+        while from.remaining() > 0 {
+            let read = from.read_bytes(PIECE.min(from.remaining()));
+            let read = async { Box::pin(read).await.map_err(|e| cannot(Failed::Data(e))) };
+            let piece = self.files.bounded(PIECE_LIMIT, name, Box::pin(read)).await?;
+            file.write_all(&piece).await.map_err(|e| unkept(&e))?;
+        }
+        rewound(file).await.map(Some)
     }
 
     /// One try at a whole file.

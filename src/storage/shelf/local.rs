@@ -134,6 +134,10 @@ impl Local {
         .await
     }
 
+    pub(super) async fn download(&self, name: &str) -> Result<Option<File>> {
+        self.on_disk(name, |_, path| open(path).map_err(|e| failed("the file cannot be read", path, &e))).await
+    }
+
     fn copy(&self, mut from: File, path: &Path) -> io::Result<()> {
         from.rewind()?;
         let mut file = self.effects.run(Effect::Create, || File::create(path))?;
@@ -181,20 +185,27 @@ impl Local {
     }
 }
 
-/// The first `max` bytes of a file and one more; only a file that is not there is `None`, not a link that leads nowhere.
+/// The first `max` bytes of a file and one more.
 fn read(path: &Path, max: u64) -> Result<Option<Bytes>> {
     let cannot = |e| failed("the file cannot be read", path, &e);
+    let Some(file) = open(path).map_err(cannot)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(cannot)?;
+    Ok(Some(bytes.into()))
+}
+
+/// Only a file that is not there is `None`, not a link that leads nowhere.
+fn open(path: &Path) -> io::Result<Option<File>> {
     // Before it is opened: opening a pipe waits.
     match fs::metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound && !path.is_symlink() => return Ok(None),
-        Ok(found) if !found.is_file() => return Err(cannot(io::Error::other("it is not a file"))),
-        found => found.map_err(cannot)?,
+        Ok(found) if !found.is_file() => return Err(io::Error::other("it is not a file")),
+        found => found?,
     };
-    let mut bytes = Vec::new();
-    match File::open(path).and_then(|file| file.take(max.saturating_add(1)).read_to_end(&mut bytes)) {
+    match File::open(path) {
         // Removed since.
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        done => done.map(|_| Some(bytes.into())).map_err(cannot),
+        file => file.map(Some),
     }
 }
 

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::path::Path;
 
 use bytes::Bytes;
+use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
 
 use super::{Files, Location, Settings, files};
 use crate::effect::Effects;
@@ -129,6 +130,13 @@ impl Shelf {
         each!(self, files => files.upload(from, name).await)
     }
 
+    /// A local file that holds what stands under a name, at its beginning; `None` only if nothing does.
+    ///
+    /// Of this machine it is the file itself, else a copy that goes with its handle.
+    pub(crate) async fn download(&self, name: &str) -> Result<Option<File>> {
+        each!(self, files => files.download(name).await)
+    }
+
     /// Gives a file another name, over what was there. Done already, if `from` is gone and `to` is there.
     ///
     /// An object store copies, then removes: for an instant there are both. Elsewhere the new name lasts once `sync`
@@ -158,6 +166,23 @@ fn unborn() -> String {
 fn is_unborn(name: &str) -> bool {
     let number = name.strip_prefix('.').and_then(|name| name.strip_suffix(UNBORN));
     number.is_some_and(|number| number.len() == 16 && number.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// A file for a copy; it has no name and goes with its handle.
+fn scratch() -> Result<tokio::fs::File> {
+    let file = tempfile::tempfile();
+    file.map(tokio::fs::File::from_std).map_err(|e| unkept(&e))
+}
+
+/// A copy that is whole, at its beginning.
+async fn rewound(mut file: tokio::fs::File) -> Result<File> {
+    file.flush().await.map_err(|e| unkept(&e))?;
+    file.rewind().await.map_err(|e| unkept(&e))?;
+    Ok(file.into_std().await)
+}
+
+fn unkept(cause: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Store, format!("no local copy can be kept: {cause}"))
 }
 
 /// How a create ended, given what stands there now: ours, somebody else's, or nobody knows why it failed.

@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io;
 
 use bytes::Bytes;
+use futures::TryStreamExt as _;
 use object_store::{Error as Cause, MultipartUpload, ObjectStoreExt as _, PutMode};
-use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, AsyncWriteExt as _};
 
-use super::judged;
+use super::{judged, rewound, scratch, unkept};
 use crate::effect::Effect;
 use crate::error::{Error, ErrorKind, Result};
+use crate::storage::cause;
 use crate::storage::object_files::{Failed, ObjectFiles};
 
 /// A store may refuse a condition that holds while another writer is at work: so often it is asked again.
@@ -98,6 +100,19 @@ impl Objects {
             let _ = self.0.effects.act(Effect::Delete, abort).await;
         }
         sent
+    }
+
+    pub(super) async fn download(&self, name: &str) -> Result<Option<File>> {
+        let cannot = |e: Cause| self.0.failed("the file cannot be read", name, &e.into());
+        let found = match self.0.objects.store.get(&self.0.path(name)).await {
+            Err(e) if cause::is_absent(&e) => return Ok(None),
+            found => found.map_err(cannot)?,
+        };
+        let (mut file, mut pieces) = (scratch()?, found.into_stream());
+        while let Some(piece) = pieces.try_next().await.map_err(cannot)? {
+            file.write_all(&piece).await.map_err(|e| unkept(&e))?;
+        }
+        rewound(file).await.map(Some)
     }
 
     async fn put_part(&self, upload: &mut dyn MultipartUpload, bytes: Bytes) -> Result<(), Failed> {

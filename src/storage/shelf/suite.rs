@@ -1,7 +1,7 @@
 //! What every shelf has to keep, as one suite; behind feature `testing`, so that it is run against real stores.
 
 use std::fs::File;
-use std::io::{Seek as _, Write as _};
+use std::io::{Read as _, Seek as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -166,6 +166,14 @@ async fn renames_again(shelf: &Shelf) -> Result<(), String> {
     expect("what was renamed over", &read(shelf, "old").await?, &Some("new".into()))
 }
 
+/// What a download holds.
+async fn download(shelf: &Shelf, name: &str) -> Result<Option<Vec<u8>>, String> {
+    let Some(mut file) = told(shelf.download(name).await)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    Ok(Some(bytes))
+}
+
 /// An upload is what the file holds, whatever its size and wherever the file was read before; it goes on after any stop.
 async fn uploads(shelf: &Shelf, large: usize) -> Result<(), String> {
     let bytes: Bytes = (0..=250).cycle().take(large).collect();
@@ -173,9 +181,12 @@ async fn uploads(shelf: &Shelf, large: usize) -> Result<(), String> {
     let handle = || file.try_clone().map_err(|e| e.to_string());
     told(shelf.upload(handle()?, "large").await)?;
     expect("the large file", &(read(shelf, "large").await? == Some(bytes.clone())), &true)?;
+    expect("what comes down again", &(download(shelf, "large").await? == Some(bytes.to_vec())), &true)?;
+    expect("nothing", &download(shelf, "none").await?, &None)?;
     for small in ["", "a few rows"] {
         told(shelf.upload(file_of(small.as_bytes())?, "small").await)?;
         expect("the small file", &read(shelf, "small").await?, &Some(small.into()))?;
+        expect("what comes down of it", &download(shelf, "small").await?, &Some(small.into()))?;
     }
     let bytes = bytes.slice(..large / 2);
     let file = file_of(&bytes)?;
