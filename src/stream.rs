@@ -134,6 +134,9 @@ impl Stream {
         if second.is_none_or(|second| format.parse(&format.render(second)) != Some(second)) {
             return refuse(format!("timestamp-format {format} holds no seconds: windows of a stream end at seconds"));
         }
+        if self.max_window.is_some_and(|longest| longest.is_zero() || longest.subsec_nanos() != 0) {
+            return refuse("--max-window must be whole seconds, at least one: windows end at seconds".into());
+        }
         if self.output.destination == Destination::Null {
             return refuse("--to null: keeps nothing, and a stream moves".into());
         }
@@ -212,9 +215,11 @@ impl Stream {
             let start = match self.starting {
                 Starting::Now => Some(horizon),
                 Starting::Earliest => None,
-                Starting::At(at) => Some(floor(at)?.min(horizon)),
+                Starting::At(at) => Some(floor(at)?),
             };
-            return Ok(Some(Window { start, end: self.capped(start, horizon) }));
+            // One that starts later waits until then.
+            let end = self.capped(start, horizon);
+            return Ok(Some(Window { start, end: start.map_or(end, |start| start.max(end)) }));
         };
         let start = offsets.window.ok_or_else(|| self.no_window(offsets))?.end;
         let is_empty = start >= horizon;
@@ -236,7 +241,8 @@ impl Stream {
 /// The end of a window that is prepared now.
 fn horizon(now: Instant, lag: Duration) -> Result<Instant> {
     let second = floor(now)?;
-    Ok(minus(second.checked_sub_signed(BEHIND).unwrap_or(second), lag))
+    // A lag of half a second more is a second more.
+    floor(minus(second.checked_sub_signed(BEHIND).unwrap_or(second), lag))
 }
 
 /// The whole second that has begun.

@@ -158,7 +158,7 @@ pub(super) struct QueryArgs {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(super) select: Option<Vec<String>>,
     /// Only rows for which this SQL predicate is true
-    #[arg(long = "where", value_name = "PREDICATE")]
+    #[arg(long = "where", value_name = "PREDICATE", allow_hyphen_values = true)]
     pub(super) filter: Option<String>,
     /// At most this many rows; the position stays where it is
     #[arg(long, value_name = "ROWS")]

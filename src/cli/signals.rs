@@ -12,7 +12,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    /// Heard so that a file beyond the limit of its size is an error of the write, and not the end of the process.
+    _too_large: Signal,
 }
+
+/// `SIGXFSZ`, wherever there is one.
+#[cfg(unix)]
+const TOO_LARGE: i32 = 25;
 
 #[cfg(unix)]
 impl Signals {
@@ -20,12 +26,13 @@ impl Signals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt()).map_err(|e| deaf(&e))?,
             terminate: signal(SignalKind::terminate()).map_err(|e| deaf(&e))?,
+            _too_large: signal(SignalKind::from_raw(TOO_LARGE)).map_err(|e| deaf(&e))?,
         })
     }
 
     /// Completes with the next interrupt, and with the next wish that it ends.
     pub(super) fn apart(&mut self) -> (impl Future<Output = ()>, impl Future<Output = ()>) {
-        let Self { interrupt, terminate } = self;
+        let Self { interrupt, terminate, .. } = self;
         (next(interrupt), next(terminate))
     }
 

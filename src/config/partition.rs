@@ -126,6 +126,9 @@ fn dates(section: &Section<'_>, table: &Section<'_>) -> Option<Partitioning> {
     }
     let step = section.time_out("range");
     let format = section.timestamp_format("format");
+    if format.as_ref().is_some_and(|format| !names_centuries(format)) {
+        section.problem("format", "writes years of two centuries as the same text: a window would be another one's");
+    }
     if step.zip(format.as_ref()).is_some_and(|(step, format)| !expresses(format, step)) {
         section.problem("format", "cannot express the step of range: two windows would be sent as the same text");
     }
@@ -136,6 +139,12 @@ fn dates(section: &Section<'_>, table: &Section<'_>) -> Option<Partitioning> {
         end_param: section.name("end-param")?,
         format: format?,
     })
+}
+
+/// Whether midnights a century apart are read back as what they were.
+fn names_centuries(format: &TimestampFormat) -> bool {
+    let midnights = [-1_420_156_800, 1_735_689_600, 4_891_363_200].map(|second| DateTime::from_timestamp(second, 0));
+    midnights.into_iter().flatten().all(|at| format.parse(&format.render(at)).is_none_or(|read| read == at))
 }
 
 /// Whether a format can be read back to the instant it was made of, at every step.
@@ -173,5 +182,7 @@ mod tests {
             let format = TimestampFormat::named(pattern).unwrap();
             assert_eq!(expresses(&format, step), fits, "{pattern} {step:?}");
         }
+        let named = |pattern: &str| names_centuries(&TimestampFormat::named(pattern).unwrap());
+        assert!(!named("%y-%m-%d") && !named("%D") && named("%Y-%m-%d") && named("epoch-s"));
     }
 }

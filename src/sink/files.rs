@@ -25,8 +25,8 @@ pub(super) struct Files {
     shelf: Shelf,
     format: Format,
     names: Names,
-    /// What is removed when the new files are in sight.
-    replaced: Vec<String>,
+    /// What files mean that are in sight already.
+    existing: Existing,
     /// What a writer may hold back, in bytes.
     memory: usize,
     /// Of a run without a ledger, in a local directory: shared with the writers, so that nothing is removed under one
@@ -68,11 +68,7 @@ impl Files {
         run: &str,
         parts: usize,
     ) -> Result<Self> {
-        let visible = visible(&shelf).await?;
-        if existing == Existing::Error && !visible.is_empty() {
-            let what = format!("{} already holds data; say --mode append or --mode overwrite", shelf.describe(""));
-            return Err(Error::new(ErrorKind::Config, what));
-        }
+        replaced(&shelf, existing).await?;
         let staging = match shelf.local() {
             Some(dir) => {
                 make(&shelf, &Effects::default())?;
@@ -84,13 +80,7 @@ impl Files {
         let staged = staging.as_ref().map_or_else(|| format!(".restmark-{run}"), |staging| staging.prefix());
         let visible_as = format!("{}-{run}", shown(table));
         let names = Names { table: table.to_owned(), run: run.to_owned(), staged, visible: visible_as, epoch: None };
-        let mut replaced = Vec::new();
-        if existing == Existing::Overwrite {
-            // Before the files that they speak of.
-            replaced = shelf.list().await?.into_iter().filter(|name| manifest::is_one(name)).collect();
-            replaced.extend(visible);
-        }
-        Ok(Self { shelf, format, names, replaced, memory: share(parts), staging })
+        Ok(Self { shelf, format, names, existing, memory: share(parts), staging })
     }
 
     /// Of an attempt at an epoch: other files stay.
@@ -106,13 +96,14 @@ impl Files {
         // A place that cannot be looked at takes no rows either.
         shelf.list().await?;
         let names = Names::of_epoch(table, epoch);
-        Ok(Self { shelf, format, names, replaced: Vec::new(), memory: share(parts), staging: None })
+        Ok(Self { shelf, format, names, existing: Existing::Append, memory: share(parts), staging: None })
     }
 
     /// An epoch that was staged before, to be published.
     pub(super) fn published(shelf: Shelf, table: &str, epoch: &Epoch) -> Self {
         let names = Names::of_epoch(table, epoch);
-        Self { shelf, format: Format::default(), names, replaced: Vec::new(), memory: 0, staging: None }
+        let (format, existing) = (Format::default(), Existing::Append);
+        Self { shelf, format, names, existing, memory: 0, staging: None }
     }
 
     async fn show(&self, parts: &[Finished], shown: &mut Vec<String>) -> Result<()> {
@@ -129,16 +120,18 @@ impl Files {
     async fn publish_all(&self, parts: &[Finished]) -> Result<Vec<String>> {
         let mut parts: Vec<Finished> = parts.to_vec();
         parts.sort_unstable_by_key(|part| part.part);
+        // Another run may have shown files since this one began.
+        let replaced = replaced(&self.shelf, self.existing).await?;
         let mut shown = Vec::new();
         if let Err(error) = self.show(&parts, &mut shown).await {
             // What was decided is shown later; what was not is taken back.
             return Err(if self.names.epoch.is_some() { error } else { self.take_back(&shown, error).await });
         }
         // Only now that the new names are durable.
-        for old in &self.replaced {
+        for old in &replaced {
             self.shelf.remove(old).await?;
         }
-        if !self.replaced.is_empty() {
+        if !replaced.is_empty() {
             self.shelf.sync().await?;
         }
         Ok(shown.iter().map(|name| self.shelf.describe(name)).collect())
@@ -332,6 +325,28 @@ fn make(shelf: &Shelf, effects: &Effects) -> Result<()> {
         let said = format!("the directory cannot be made: {e}");
         Error::new(ErrorKind::Store, said).with("path", dir.display()).caused_by(e)
     })
+}
+
+/// What a run removes once its own files are in sight.
+///
+/// # Errors
+/// Kind `Config` where there is data that the run was not to touch.
+async fn replaced(shelf: &Shelf, existing: Existing) -> Result<Vec<String>> {
+    match existing {
+        Existing::Append => Ok(Vec::new()),
+        Existing::Error if visible(shelf).await?.is_empty() => Ok(Vec::new()),
+        Existing::Error => {
+            let what = format!("{} already holds data; say --mode append or --mode overwrite", shelf.describe(""));
+            Err(Error::new(ErrorKind::Config, what))
+        }
+        Existing::Overwrite => {
+            // Manifests before the files that they speak of.
+            let mut names: Vec<String> =
+                shelf.list().await?.into_iter().filter(|name| manifest::is_one(name)).collect();
+            names.extend(visible(shelf).await?);
+            Ok(names)
+        }
+    }
 }
 
 /// Committed data: files whose names do not begin with `.` or `_`.
