@@ -20,6 +20,7 @@ mod pushdown;
 mod real;
 mod real_filters;
 mod real_partitions;
+mod real_streams;
 mod shelf;
 #[cfg(feature = "sql")]
 mod sql;
