@@ -15,6 +15,7 @@ mod kill;
 mod large;
 mod openapi;
 mod output;
+mod outputs;
 mod partitions;
 mod pushdown;
 mod real;

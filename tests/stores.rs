@@ -25,11 +25,11 @@ use crate::support::{Api, Output, Place, Reply, Route, get};
 pub(crate) struct Directory {
     pub(crate) path: String,
     pub(crate) properties: BTreeMap<String, String>,
-    raw: Raw,
+    pub(crate) raw: Raw,
 }
 
 /// The plain client of a store, and the directory's place in it.
-enum Raw {
+pub(crate) enum Raw {
     Objects(Arc<dyn ObjectStore>, String),
     Hdfs(hdfs_native::Client, String),
 }
@@ -42,12 +42,12 @@ impl Directory {
     }
 
     /// The `hadoop` block of a configuration.
-    fn block(&self) -> String {
+    pub(crate) fn block(&self) -> String {
         let lines = self.properties.iter().map(|(name, value)| format!("  \"{name}\" = \"{value}\"\n"));
         format!("hadoop {{\n{}}}\n", lines.collect::<String>())
     }
 
-    async fn write(&self, name: &str, bytes: &[u8]) {
+    pub(crate) async fn write(&self, name: &str, bytes: &[u8]) {
         match &self.raw {
             Raw::Objects(store, dir) => {
                 store.put(&Key::from(format!("{dir}/{name}")), bytes.to_vec().into()).await.expect("a put");
