@@ -67,7 +67,9 @@ impl<'a> Epochs<'a> {
 
     /// The epochs of a stream, whose ledger is its checkpoint location.
     pub(crate) fn at(source: &'a Source, table: &'a str, location: &Location) -> Result<Self> {
-        let shelf = Shelf::open(location, &source.config().storage, source.effects().clone())?;
+        // Named the same from anywhere: by its name this stream knows what it has staged.
+        let location = absolute(location)?;
+        let shelf = Shelf::open(&location, &source.config().storage, source.effects().clone())?;
         Ok(Self::new(source, table, &shelf))
     }
 
@@ -140,7 +142,7 @@ impl<'a> Epochs<'a> {
     ) -> Result<Vec<String>> {
         let Proven { parts, commit, rows, watermark } = proven;
         let staged = match &output.destination {
-            Destination::Files(to) => Some(Staged { to: absolute(to)?, parts }),
+            Destination::Files(to) => Some(Staged { to: absolute(to)?.to_string(), parts }),
             Destination::Stdout | Destination::Null => None,
         };
         let Epoch { number, run, .. } = &begun.epoch;
@@ -187,29 +189,52 @@ impl<'a> Epochs<'a> {
             sink.sweep().await?;
         }
         if let Some(commit) = &entry.commit {
-            match self.source.checkpoints().commit(commit).await {
-                // It was moved by hand, or by a run without files, after the epoch was decided: that is where it stands.
-                Err(error) if error.kind() == ErrorKind::Conflict => {
-                    tracing::warn!(
-                        table = self.table,
-                        epoch = entry.epoch,
-                        "the checkpoint was moved meanwhile: {error}"
-                    );
-                }
-                moved => moved?,
-            }
+            self.move_checkpoint(commit, entry.epoch).await?;
         }
         self.ledger.done(entry.epoch).await?;
         Ok(files)
     }
+
+    /// Moves the checkpoint to where a decided epoch leads.
+    ///
+    /// # Errors
+    /// Kind `Conflict` while another run moves it: whether it gets there is not known, so the epoch is not done.
+    async fn move_checkpoint(&self, commit: &Commit, epoch: u64) -> Result<()> {
+        match self.source.checkpoints().commit(commit).await {
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                match self.still_stands(commit).await {
+                    Ok(()) => Err(error),
+                    // By hand, or by a run without files, after the epoch was decided: that is where it stands.
+                    Err(moved) if moved.kind() == ErrorKind::Conflict => {
+                        tracing::warn!(table = self.table, epoch, "the checkpoint was moved meanwhile: {moved}");
+                        Ok(())
+                    }
+                    Err(unknown) => Err(unknown),
+                }
+            }
+            moved => moved,
+        }
+    }
+}
+
+/// Does what is left of the epochs of a table that were decided: before its position is moved by hand, so that none of them
+/// moves it afterwards.
+///
+/// # Errors
+/// As those of a run: kind `Store` for a ledger that cannot be used, or a place that cannot be reached.
+pub async fn finish(source: &Source, table: &str) -> Result<()> {
+    if let Some(epochs) = Epochs::of_table(source, table)? {
+        epochs.recover().await?;
+    }
+    Ok(())
 }
 
 /// A location that means the same from anywhere.
-fn absolute(to: &Location) -> Result<String> {
+fn absolute(to: &Location) -> Result<Location> {
     match to {
-        Location::Local(dir) => std::path::absolute(dir).map(|dir| dir.display().to_string()).map_err(|e| {
+        Location::Local(dir) => std::path::absolute(dir).map(Location::Local).map_err(|e| {
             Error::new(ErrorKind::Store, format!("the directory has no absolute path: {e}")).with("path", dir.display())
         }),
-        remote @ Location::Remote(_) => Ok(remote.to_string()),
+        remote @ Location::Remote(_) => Ok(remote.clone()),
     }
 }

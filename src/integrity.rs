@@ -79,7 +79,7 @@ impl Crc {
                     .primitive_width()
                     .ok_or_else(|| Error::new(ErrorKind::Bug, format!("a column of type {other} has no checksum")))?;
                 let data = array.to_data();
-                let bytes = data.buffers().first().map(|buffer| buffer.as_slice()).unwrap_or_default();
+                let bytes: &[u8] = data.buffers().first().map_or(&[], |buffer| buffer);
                 let bytes = bytes.get(data.offset() * width..(data.offset() + rows) * width).unwrap_or_default();
                 if has_nulls {
                     let mut values = bytes.to_vec();
@@ -170,7 +170,8 @@ mod tests {
     fn batch(values: &[Option<i64>]) -> RecordBatch {
         let texts: StringArray = values.iter().map(|v| v.map(|v| format!("t{v}"))).collect();
         let flags: BooleanArray = values.iter().map(|v| v.map(|v| v % 3 == 0)).collect();
-        let floats: Float64Array = values.iter().map(|v| v.map(|v| v as f64 / 7.0)).collect();
+        let floats: Float64Array =
+            values.iter().map(|v| v.map(|v| f64::from(i32::try_from(v % 1_000).unwrap()) / 7.0)).collect();
         let decimals: Decimal128Array = values.iter().map(|v| v.map(i128::from)).collect();
         RecordBatch::try_from_iter([
             ("i", Arc::new(Int64Array::from(values.to_vec())) as ArrayRef),

@@ -19,6 +19,8 @@ use crate::read::Event;
 use crate::sink::{Destination, Existing, Output};
 use crate::source::{Source, Table};
 
+pub use crate::epoch::finish;
+
 /// What one run reads and where it puts the rows.
 #[derive(Debug, Clone)]
 pub struct BatchRun {
@@ -128,16 +130,13 @@ impl BatchRun {
             watch.warn(plan.warnings());
             let side_by_side = self.parallel.get().min(plan.partitions().len());
             let of_ledger = epochs.as_ref().zip(head.as_ref()).filter(|_| self.writes_epochs());
-            let (begun, sink) = match of_ledger {
-                Some((epochs, head)) => {
-                    let begun = epochs.begin(head, &plan, None).await?;
-                    let sink = epochs.open(&self.output, &begun, side_by_side).await?;
-                    (Some((epochs, begun)), sink)
-                }
-                None => {
-                    let settings = &source.config().storage;
-                    (None, self.output.open(&self.table, existing, plan.id(), side_by_side, settings).await?)
-                }
+            let (begun, sink) = if let Some((epochs, head)) = of_ledger {
+                let begun = epochs.begin(head, &plan, None).await?;
+                let sink = epochs.open(&self.output, &begun, side_by_side).await?;
+                (Some((epochs, begun)), sink)
+            } else {
+                let settings = &source.config().storage;
+                (None, self.output.open(&self.table, existing, plan.id(), side_by_side, settings).await?)
             };
             let (parts, receipts) = gather(source, &plan, &*sink, wanted, &tally).await?;
             // What was not read to its end is not shown to anybody either.
@@ -151,23 +150,20 @@ impl BatchRun {
         };
         let rows = tally.rows();
         let before = plan.stored().cloned();
-        let (files, progress) = match begun {
-            Some((epochs, begun)) => {
-                let after = commit.as_ref().and_then(Commit::position).cloned();
-                let proven = Proven { parts, commit, rows, watermark: None };
-                let files = epochs.settle(&begun, &self.output, &*sink, proven).await?;
-                let file = source.checkpoints().path(&self.table).unwrap_or_default();
-                (files, Progress::Committed { before, after, file })
-            }
-            None => {
-                let files = sink.publish(&parts).await?;
-                let progress = match self.kept() {
-                    _ if table.config().checkpoint.is_none() => Progress::NoCheckpoint,
-                    Some(why) => Progress::Kept(why),
-                    None => self.commit(source, before, commit, rows).await?,
-                };
-                (files, progress)
-            }
+        let (files, progress) = if let Some((epochs, begun)) = begun {
+            let after = commit.as_ref().and_then(Commit::position).cloned();
+            let proven = Proven { parts, commit, rows, watermark: None };
+            let files = epochs.settle(&begun, &self.output, &*sink, proven).await?;
+            let file = source.checkpoints().path(&self.table).unwrap_or_default();
+            (files, Progress::Committed { before, after, file })
+        } else {
+            let files = sink.publish(&parts).await?;
+            let progress = match self.kept() {
+                _ if table.config().checkpoint.is_none() => Progress::NoCheckpoint,
+                Some(why) => Progress::Kept(why),
+                None => self.commit(source, before, commit, rows).await?,
+            };
+            (files, progress)
         };
         let counts = Counts { rows_emitted: rows, ..watch.counts() };
         Ok(Outcome::Done(Box::new(Report { counts, files, progress })))

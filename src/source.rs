@@ -406,7 +406,8 @@ impl Checkpoints<'_> {
         Ok(self.load(&table.name).await?.unwrap_or_else(|| Checkpoint::at(position)))
     }
 
-    /// Removes a stored position, readable or not; `false` if there was none.
+    /// Removes a stored position, readable or not; `false` if there was none. As before [`Checkpoints::set`], an epoch that
+    /// was decided and not done has to be finished (`restmark::run::finish`), or it moves the position again.
     pub async fn clear(&self, table: &str) -> Result<bool> {
         let table = self.source.table(table)?.config;
         self.source.enabled(table)?.0.clear(&table.name).await

@@ -102,11 +102,11 @@ impl Stream {
         let lag = self.check(table)?;
         let epochs = Epochs::at(source, &self.table, &self.location)?;
         // What is available now is what was so when the run began.
-        let mut horizon = self.horizon(driver.now(), lag)?;
+        let mut end = horizon(driver.now(), lag)?;
         loop {
             let began = driver.now();
-            while let Some(report) = self.batch(source, &epochs, meters, horizon, driver.now()).await? {
-                let is_behind = report.window.end < horizon;
+            while let Some(report) = self.batch(source, &epochs, meters, end, driver.now()).await? {
+                let is_behind = report.window.end < end;
                 driver.report(report);
                 if !is_behind || driver.wait(began).await {
                     break;
@@ -118,7 +118,7 @@ impl Stream {
             if driver.wait(next).await {
                 return Ok(());
             }
-            horizon = self.horizon(driver.now(), lag)?;
+            end = horizon(driver.now(), lag)?;
         }
     }
 
@@ -138,12 +138,6 @@ impl Stream {
             return refuse("--to null: keeps nothing, and a stream moves".into());
         }
         Ok(*lag)
-    }
-
-    /// The end of a window that is prepared now.
-    fn horizon(&self, now: Instant, lag: Duration) -> Result<Instant> {
-        let second = floor(now)?;
-        Ok(minus(second.checked_sub_signed(BEHIND).unwrap_or(second), lag))
     }
 
     /// The next batch; `None` where its window would be empty.
@@ -237,6 +231,12 @@ impl Stream {
         let said = format!("offsets/{} in {} is of a batch run, not of a stream", offsets.epoch, self.location);
         Error::new(ErrorKind::Store, said).with("table", &self.table)
     }
+}
+
+/// The end of a window that is prepared now.
+fn horizon(now: Instant, lag: Duration) -> Result<Instant> {
+    let second = floor(now)?;
+    Ok(minus(second.checked_sub_signed(BEHIND).unwrap_or(second), lag))
 }
 
 /// The whole second that has begun.

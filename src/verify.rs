@@ -55,7 +55,7 @@ pub async fn verify(to: &Location, settings: &Settings) -> Result<Findings> {
     if names.is_empty() && shelf.local().is_none_or(|dir| !dir.is_dir()) {
         return Err(Error::new(ErrorKind::Store, "there is no such directory").with("path", shelf.describe("")));
     }
-    let (mut findings, mut named) = (Findings::default(), BTreeSet::new());
+    let (mut findings, mut listed_names) = (Findings::default(), BTreeSet::new());
     for name in names.iter().filter(|name| manifest::is_one(name)) {
         let manifest = match Manifest::read(&shelf, name).await? {
             None => continue,
@@ -78,10 +78,10 @@ pub async fn verify(to: &Location, settings: &Settings) -> Result<Findings> {
                     findings.differences.push(Difference { file: shelf.describe(&listed.name), what });
                 }
             }
-            named.insert(listed.name);
+            listed_names.insert(listed.name);
         }
     }
-    let is_unnamed = |name: &&String| !name.starts_with(['.', '_']) && !named.contains(*name);
+    let is_unnamed = |name: &&String| !name.starts_with(['.', '_']) && !listed_names.contains(*name);
     findings.unnamed = names.iter().filter(is_unnamed).map(|name| shelf.describe(name)).collect();
     Ok(findings)
 }

@@ -1,12 +1,13 @@
 //! Crash everywhere: a run that ends at any effect of its store, or is killed at any instant, loses no row, leaves no
 //! checkpoint that cannot be read, and never moves one back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use chrono::Utc;
+use futures::future::BoxFuture;
 use restmark::effect::{Effects, Stop};
 use restmark::run::{BatchRun, Outcome};
 use restmark::sink::{Format, Output};
@@ -37,23 +38,28 @@ pub(crate) trait Shelf {
     }
     /// The store itself, whose effects may be stopped.
     fn store(&self, effects: Effects) -> Arc<dyn CheckpointStore>;
+    /// Names and texts of the files in a directory below the path.
+    fn files<'a>(&'a self, dir: &'a str) -> BoxFuture<'a, BTreeMap<String, String>> {
+        let texts = texts(&Path::new(&self.path()).join(dir));
+        Box::pin(async move { texts })
+    }
     /// What the power takes with it: of a file that was not yet made durable, half.
     fn power_cut(&self) {}
 }
 
-struct Growing {
+pub(crate) struct Growing {
     api: Api,
-    rows: i64,
+    pub(crate) rows: i64,
 }
 
 impl Growing {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let growing = Self { api: Api::new(vec![]), rows: 0 };
         growing.tell();
         growing
     }
 
-    fn grow(&mut self, by: i64) {
+    pub(crate) fn grow(&mut self, by: i64) {
         self.rows += by;
         self.tell();
     }
@@ -66,14 +72,14 @@ impl Growing {
         self.api.script((0..=self.rows).map(|from| get(&target(from), &json!(page(from)))).collect());
     }
 
-    fn place(&self, at: &dyn Shelf) -> Place {
+    pub(crate) fn place(&self, at: &dyn Shelf) -> Place {
         let config = CONFIG.replace("CKPT", &at.path());
         Place::new(&self.api.base(), &format!("{config}\n{}", at.properties()))
     }
 }
 
 /// Every id in the files of a directory that count as committed data.
-fn published(dir: &Path) -> BTreeSet<i64> {
+pub(crate) fn published(dir: &Path) -> BTreeSet<i64> {
     let Ok(entries) = std::fs::read_dir(dir) else { return BTreeSet::new() };
     let visible = entries.map(|entry| entry.expect("an entry").path()).filter(|path| {
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
@@ -82,8 +88,16 @@ fn published(dir: &Path) -> BTreeSet<i64> {
     visible.flat_map(|path| ids(&std::fs::read_to_string(path).expect("a file"))).collect()
 }
 
+/// Names and texts of the files in a directory of this machine.
+fn texts(dir: &Path) -> BTreeMap<String, String> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return BTreeMap::new() };
+    let paths = entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
+    let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
+    paths.map(|path| (name(&path), std::fs::read_to_string(&path).expect("a file"))).collect()
+}
+
 /// The ids of the whole lines of an output.
-fn ids(ndjson: &str) -> Vec<i64> {
+pub(crate) fn ids(ndjson: &str) -> Vec<i64> {
     let whole = ndjson.rsplit_once('\n').map_or("", |(whole, _)| whole);
     whole
         .lines()
@@ -91,7 +105,7 @@ fn ids(ndjson: &str) -> Vec<i64> {
         .collect()
 }
 
-fn offset(position: Option<&Position>) -> u64 {
+pub(crate) fn offset(position: Option<&Position>) -> u64 {
     match position {
         None => 0,
         Some(Position::Offset(offset)) => *offset,
@@ -100,7 +114,7 @@ fn offset(position: Option<&Position>) -> u64 {
 }
 
 /// Counts effects and stops at one of them; whoever is stopped does nothing more.
-fn stopping(k: usize, stop: Stop) -> (Effects, Arc<AtomicUsize>) {
+pub(crate) fn stopping(k: usize, stop: Stop) -> (Effects, Arc<AtomicUsize>) {
     let reached = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&reached);
     let effects = Effects::watched(move |_| match counted.fetch_add(1, Ordering::SeqCst) {
@@ -210,10 +224,10 @@ pub(crate) fn rounds() -> usize {
 }
 
 /// A directory of this machine.
-struct Local(tempfile::TempDir);
+pub(crate) struct Local(tempfile::TempDir);
 
 impl Local {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().expect("a directory"))
     }
 }

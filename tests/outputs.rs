@@ -2,14 +2,11 @@
 
 use std::collections::HashMap;
 
-use futures::TryStreamExt as _;
-use object_store::path::Path as Key;
-use object_store::{ObjectStore, ObjectStoreExt as _};
 use restmark::storage::Settings;
 use restmark::verify::verify;
 use serde_json::{Value, json};
 
-use crate::stores::{Directory, Raw, hdfs, s3};
+use crate::stores::{Directory, hdfs, s3};
 use crate::support::hdfs::Hdfs;
 use crate::support::run::rows;
 use crate::support::servers::Cache;
@@ -30,30 +27,6 @@ tables {
   }
 }
 "#;
-
-/// What stands in a directory of a store, by name, told by its plain client.
-async fn files(raw: &Raw, below: &str) -> Vec<(String, Vec<u8>)> {
-    let mut files = vec![];
-    match raw {
-        Raw::Objects(store, dir) => {
-            let prefix = Key::from(format!("{dir}/{below}"));
-            let found: Vec<_> = store.list(Some(&prefix)).try_collect().await.unwrap();
-            for meta in found {
-                let bytes = store.get(&meta.location).await.unwrap().bytes().await.unwrap();
-                files.push((meta.location.filename().unwrap().to_owned(), bytes.to_vec()));
-            }
-        }
-        Raw::Hdfs(client, dir) => {
-            for status in Box::pin(client.list_status(&format!("{dir}/{below}"), false)).await.unwrap() {
-                let mut file = Box::pin(client.read(&status.path)).await.unwrap();
-                let bytes = Box::pin(file.read_bytes(file.file_length())).await.unwrap();
-                files.push((status.path.rsplit('/').next().unwrap().to_owned(), bytes.to_vec()));
-            }
-        }
-    }
-    files.sort();
-    files
-}
 
 fn ids_in(name: &str, bytes: &[u8]) -> Vec<i64> {
     if name.ends_with(".ndjson") {
@@ -85,7 +58,7 @@ async fn are_read_back(directory: &Directory) {
     for format in ["parquet", "ndjson"] {
         let to = format!("{}/{format}", directory.path);
         place.read("parts").args(["--to", &to, "--format", format]).output().expect(0).says("written: ");
-        let files = files(&directory.raw, format).await;
+        let files = Box::pin(directory.files(format)).await;
         let shown: Vec<_> = files.iter().filter(|(name, _)| !name.starts_with(['.', '_'])).collect();
         assert_eq!((shown.len(), files.len()), (2, 3), "two parts, their manifest, and nothing else");
         assert_eq!(shown.iter().flat_map(|(name, bytes)| ids_in(name, bytes)).collect::<Vec<_>>(), [0, 1, 2]);
@@ -95,7 +68,7 @@ async fn are_read_back(directory: &Directory) {
     read();
     api.script(vec![get("/rows?offset=3&limit=100", &page(3..5)), get("/rows?offset=5&limit=100", &json!([]))]);
     read();
-    let kept = files(&directory.raw, "kept").await;
+    let kept = Box::pin(directory.files("kept")).await;
     let shown = || kept.iter().filter(|(name, _)| !name.starts_with(['.', '_']));
     let ids: Vec<_> = shown().flat_map(|(name, bytes)| ids_in(name, bytes)).collect();
     assert_eq!((ids, kept.len()), (vec![0, 1, 2, 3, 4], 4), "an epoch each");

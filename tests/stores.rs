@@ -25,11 +25,11 @@ use crate::support::{Api, Output, Place, Reply, Route, get};
 pub(crate) struct Directory {
     pub(crate) path: String,
     pub(crate) properties: BTreeMap<String, String>,
-    pub(crate) raw: Raw,
+    raw: Raw,
 }
 
 /// The plain client of a store, and the directory's place in it.
-pub(crate) enum Raw {
+enum Raw {
     Objects(Arc<dyn ObjectStore>, String),
     Hdfs(hdfs_native::Client, String),
 }
@@ -45,6 +45,34 @@ impl Directory {
     pub(crate) fn block(&self) -> String {
         let lines = self.properties.iter().map(|(name, value)| format!("  \"{name}\" = \"{value}\"\n"));
         format!("hadoop {{\n{}}}\n", lines.collect::<String>())
+    }
+
+    /// What stands in a directory below, by name.
+    pub(crate) async fn files(&self, below: &str) -> BTreeMap<String, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        match &self.raw {
+            Raw::Objects(store, dir) => {
+                let prefix = Key::from(format!("{dir}/{below}"));
+                for found in store.list_with_delimiter(Some(&prefix)).await.expect("a list").objects {
+                    let bytes = store.get(&found.location).await.expect("an object").bytes().await.expect("its bytes");
+                    files.insert(found.location.filename().expect("a name").to_owned(), bytes.to_vec());
+                }
+            }
+            Raw::Hdfs(client, dir) => {
+                let listed = Box::pin(client.list_status(&format!("{dir}/{below}"), false)).await.unwrap_or_default();
+                for found in listed.into_iter().filter(|found| !found.isdir) {
+                    let file = Box::pin(client.read(&found.path)).await.expect("a file");
+                    let bytes = Box::pin(file.read_range(0, file.file_length())).await.expect("its bytes");
+                    files.insert(found.path.rsplit('/').next().expect("a name").to_owned(), bytes.to_vec());
+                }
+            }
+        }
+        files
+    }
+
+    async fn texts(&self, below: &str) -> BTreeMap<String, String> {
+        let text = |bytes| String::from_utf8(bytes).expect("a text");
+        Box::pin(self.files(below)).await.into_iter().map(|(name, bytes)| (name, text(bytes))).collect()
     }
 
     pub(crate) async fn write(&self, name: &str, bytes: &[u8]) {
@@ -88,6 +116,10 @@ impl Shelf for Directory {
 
     fn store(&self, effects: Effects) -> Arc<dyn CheckpointStore> {
         Directory::store(self, effects)
+    }
+
+    fn files<'a>(&'a self, dir: &'a str) -> BoxFuture<'a, BTreeMap<String, String>> {
+        Box::pin(self.texts(dir))
     }
 }
 

@@ -136,5 +136,8 @@ fn r29_a_manifest_that_cannot_be_used_is_a_difference_and_hides_no_other() {
     place.write("out/_restmark-b.json", r#"{"restmark-manifest":9,"table":"t","epoch":null,"run":"r","files":[]}"#);
     let output = place.run(&["verify", "{{DIR}}/out"]).output().expect(4).says("1 file in 1 manifest as written");
     let lines: Vec<_> = output.stdout.lines().collect();
-    assert!(lines.len() == 2 && lines[0].contains("_restmark-a.json") && lines[1].contains("version is 9"), "{lines:?}");
+    assert!(
+        lines.len() == 2 && lines[0].contains("_restmark-a.json") && lines[1].contains("version is 9"),
+        "{lines:?}"
+    );
 }

@@ -8,6 +8,7 @@ use super::console::Console;
 use super::open;
 use crate::error::{Error, ErrorKind, Result};
 use crate::position::{Checkpoint, Instant, TimestampFormat};
+use crate::run;
 use crate::source::Source;
 
 pub(super) async fn run(command: CheckpointCommand, console: &mut Console) -> Result<()> {
@@ -21,11 +22,13 @@ pub(super) async fn run(command: CheckpointCommand, console: &mut Console) -> Re
         }
         CheckpointCommand::Set { of, value } => {
             let (source, file) = find(&of, console)?;
+            run::finish(&source, &of.table).await?;
             let checkpoint = source.checkpoints().set(&of.table, &value, &who()).await?;
             console.print(&in_words(&file, &checkpoint))
         }
         CheckpointCommand::Clear(of) => {
             let (source, file) = find(&of, console)?;
+            run::finish(&source, &of.table).await?;
             let cleared = source.checkpoints().clear(&of.table).await?;
             let what = if cleared { "removed" } else { "there was none" };
             console.print(&format!("{file}\n  {what}: the next read is a first run"))

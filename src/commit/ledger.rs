@@ -97,22 +97,42 @@ impl Ledger {
     /// Reads where the epochs stand.
     ///
     /// # Errors
-    /// Kind `Store` for entries that cannot be read, are another table's, or have a gap.
+    /// Kind `Store` for entries that cannot be read, are another table's, or have a gap; kind `Conflict` where another run
+    /// goes on meanwhile.
     pub(crate) async fn head<S: DeserializeOwned>(&self) -> Result<Head<S>> {
-        let begun = self.numbers(&self.offsets).await?;
+        // In the order opposite to that of their making, so that none is seen before what it follows from.
+        let done = self.numbers(&self.done).await?;
         let decided = self.numbers(&self.commits).await?;
+        let begun = self.numbers(&self.offsets).await?;
+        let last = decided.last().copied();
+        match self.standing(&begun, &decided, &done).await {
+            // A list that grew while it was read looks like a gap, and is none.
+            Err(_) if self.numbers(&self.commits).await?.last().copied() != last => {
+                Err(self.conflict(last.map_or(0, |last| last + 1), "committed"))
+            }
+            head => head,
+        }
+    }
+
+    async fn standing<S: DeserializeOwned>(&self, begun: &[u64], decided: &[u64], done: &[u64]) -> Result<Head<S>> {
+        let missing = |of: &Shelf, epoch: u64, why: &str| self.broken(of, &epoch.to_string(), why);
         let (last, newest) = (begun.last().copied(), decided.last().copied());
-        if newest > last {
-            let missing = newest.unwrap_or_default();
-            return Err(self.broken(
-                &self.offsets,
-                &missing.to_string(),
-                "it is missing, though the epoch was committed",
-            ));
+        if let Some(orphan) = newest.filter(|newest| Some(*newest) > last) {
+            return Err(missing(&self.offsets, orphan, "it is missing, though the epoch was committed"));
+        }
+        if let Some(orphan) = done.last().filter(|done| Some(**done) > newest) {
+            return Err(missing(&self.commits, *orphan, "it is missing, though the epoch was done"));
         }
         let next = newest.map_or(0, |newest| newest + 1);
         if last.is_some_and(|last| last > next) {
-            return Err(self.broken(&self.commits, &next.to_string(), "it is missing, though later epochs were begun"));
+            return Err(missing(&self.commits, next, "it is missing, though later epochs were begun"));
+        }
+        // Of removed entries nothing is asked.
+        let kept = newest.unwrap_or_default().saturating_sub(KEPT);
+        for (shelf, numbers) in [(&self.offsets, begun), (&self.commits, decided), (&self.done, done)] {
+            if let Some(first) = numbers.first().filter(|first| **first > kept) {
+                return Err(missing(shelf, first - 1, "it is missing before others"));
+            }
         }
         let pending = match last {
             Some(last) if newest != Some(last) => Some(self.entry::<Offsets>(&self.offsets, last).await?),
@@ -122,10 +142,7 @@ impl Ledger {
             Some(n) => Some((self.entry(&self.offsets, n).await?, self.entry(&self.commits, n).await?)),
             None => None,
         };
-        let is_done = match &newest {
-            Some((Offsets { epoch, .. }, _)) => self.numbers(&self.done).await?.last() == Some(epoch),
-            None => true,
-        };
+        let is_done = newest.as_ref().is_none_or(|(Offsets { epoch, .. }, _)| done.last() == Some(epoch));
         Ok(Head { newest, is_done, pending })
     }
 
@@ -153,39 +170,39 @@ impl Ledger {
         self.create(&self.done, epoch, &serde_json::json!({ "table": self.table, "epoch": epoch })).await?;
         let Some(behind) = epoch.checked_sub(KEPT) else { return Ok(()) };
         // A commit outlives its offsets nowhere: what is left of a removal cut short has no gap.
-        for shelf in [&self.done, &self.commits, &self.offsets] {
-            for old in self.numbers(shelf).await?.into_iter().filter(|n| *n < behind) {
-                shelf.remove(&old.to_string()).await?;
+        for of in [&self.done, &self.commits, &self.offsets] {
+            for old in self.numbers(of).await?.into_iter().filter(|n| *n < behind) {
+                of.remove(&old.to_string()).await?;
             }
         }
         Ok(())
     }
 
     /// The numbers of the entries of a kind, without gaps.
-    async fn numbers(&self, shelf: &Shelf) -> Result<Vec<u64>> {
+    async fn numbers(&self, of: &Shelf) -> Result<Vec<u64>> {
         let mut numbers = Vec::new();
-        for name in shelf.list().await?.into_iter().filter(|name| !name.starts_with('.')) {
+        for name in of.list().await?.into_iter().filter(|name| !name.starts_with('.')) {
             match name.parse::<u64>() {
                 Ok(number) if number.to_string() == name => numbers.push(number),
-                _ => return Err(self.broken(shelf, &name, "it is no entry of a ledger")),
+                _ => return Err(self.broken(of, &name, "it is no entry of a ledger")),
             }
         }
         numbers.sort_unstable();
         if let Some(gap) = numbers.windows(2).find(|pair| pair[0] + 1 != pair[1]) {
-            return Err(self.broken(shelf, &(gap[0] + 1).to_string(), "it is missing between others"));
+            return Err(self.broken(of, &(gap[0] + 1).to_string(), "it is missing between others"));
         }
         Ok(numbers)
     }
 
-    async fn entry<T: DeserializeOwned>(&self, shelf: &Shelf, epoch: u64) -> Result<T> {
+    async fn entry<T: DeserializeOwned>(&self, of: &Shelf, epoch: u64) -> Result<T> {
         #[derive(Deserialize)]
         struct Named {
             table: String,
             epoch: u64,
         }
         let name = epoch.to_string();
-        let refuse = |why: &str| self.broken(shelf, &name, why);
-        let bytes = shelf.read(&name, SIZE_MAX).await?.ok_or_else(|| refuse("it has gone"))?;
+        let refuse = |why: &str| self.broken(of, &name, why);
+        let bytes = of.read(&name, SIZE_MAX).await?.ok_or_else(|| refuse("it has gone"))?;
         let text = std::str::from_utf8(&bytes).map_err(|_| refuse("it is no text"))?;
         let (head, body) = text.split_once('\n').ok_or_else(|| refuse("it has no second line"))?;
         if head != HEAD {
@@ -201,10 +218,10 @@ impl Ledger {
         serde_json::from_str(body).map_err(|e| refuse(&format!("it cannot be read: {e}")))
     }
 
-    async fn create(&self, shelf: &Shelf, epoch: u64, entry: &impl Serialize) -> Result<bool> {
+    async fn create(&self, of: &Shelf, epoch: u64, entry: &impl Serialize) -> Result<bool> {
         let json = serde_json::to_string(entry)
             .map_err(|e| Error::new(ErrorKind::Bug, format!("an entry of the ledger cannot be written: {e}")))?;
-        shelf.create(&epoch.to_string(), Bytes::from(format!("{HEAD}\n{json}\n"))).await
+        of.create(&epoch.to_string(), Bytes::from(format!("{HEAD}\n{json}\n"))).await
     }
 
     fn conflict(&self, epoch: u64, what: &str) -> Error {
@@ -212,8 +229,8 @@ impl Ledger {
         Error::new(ErrorKind::Conflict, said).with("ledger", self.offsets.describe(""))
     }
 
-    fn broken(&self, shelf: &Shelf, name: &str, why: &str) -> Error {
-        let file = shelf.describe(name);
+    fn broken(&self, of: &Shelf, name: &str, why: &str) -> Error {
+        let file = of.describe(name);
         let said = format!("the ledger entry {file} cannot be used: {why}; nothing is read before it is mended");
         Error::new(ErrorKind::Store, said).with("table", &self.table)
     }

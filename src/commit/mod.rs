@@ -83,6 +83,7 @@ mod as_file {
 
     use crate::position::Checkpoint;
 
+    #[expect(clippy::ref_option, reason = "serde hands it over like this")]
     pub(super) fn serialize<S: Serializer>(next: &Option<Checkpoint>, to: S) -> Result<S::Ok, S::Error> {
         next.as_ref().map(|next| String::from_utf8_lossy(&next.render()).into_owned()).serialize(to)
     }

@@ -176,7 +176,7 @@ impl Children {
         };
         let key = self.client.redactor().scrub(&format!("{} = {}", self.child.key, cut(&one_line(&joined), 120)));
         Ok(async move {
-            let receipt = reader.run(&rows).await.map_err(|error| error.with("parent", key))?;
+            let receipt = Box::pin(reader.run(&rows)).await.map_err(|error| error.with("parent", key))?;
             Ok(Ended::Walk { is_whole: receipt.is_some() })
         })
     }

@@ -194,6 +194,7 @@ impl Sink for Files {
             format: self.format,
             memory: self.memory,
             shelf: self.shelf.clone(),
+            is_epoch: self.names.epoch.is_some(),
             _staging: self.staging.clone(),
         }))
     }
@@ -239,6 +240,7 @@ struct Rows {
     format: Format,
     memory: usize,
     shelf: Shelf,
+    is_epoch: bool,
     _staging: Option<Arc<Staging>>,
 }
 
@@ -284,6 +286,10 @@ impl Writer for Rows {
             let synced = self.shelf.effects().run(Effect::Sync, || file.sync_all());
             self.at(synced
                 .map_err(|e| Error::new(ErrorKind::Store, format!("rows could not be written: {e}")).caused_by(e)))?;
+            if self.is_epoch {
+                // The decision comes before the rename: the hidden name has to survive until then.
+                Handle::current().block_on(self.shelf.sync())?;
+            }
         } else {
             // Where writers run, blocking is what is expected.
             Handle::current().block_on(self.shelf.upload(file, &self.staged))?;
@@ -358,6 +364,7 @@ mod tests {
     }
 
     /// Publishes, and ends the run.
+    #[expect(clippy::needless_pass_by_value, reason = "the run ends here")]
     fn publish(files: Files, parts: &[Finished]) -> Result<Vec<PathBuf>> {
         wait(files.publish(parts)).map(|shown| shown.into_iter().map(PathBuf::from).collect())
     }

@@ -62,7 +62,7 @@ impl Manifest {
     }
 
     /// Writes it; any number of times. Of no files there is none.
-    pub(super) async fn write(&self, shelf: &Shelf, stem: &str) -> Result<()> {
+    pub(super) async fn write(&self, to: &Shelf, stem: &str) -> Result<()> {
         if self.files.is_empty() {
             return Ok(());
         }
@@ -70,17 +70,17 @@ impl Manifest {
         let json = serde_json::to_string(self)
             .map_err(|e| Error::new(ErrorKind::Bug, format!("a manifest cannot be written: {e}")))?;
         let bytes = Bytes::from(json + "\n");
-        if shelf.create(&name, bytes.clone()).await? {
+        if to.create(&name, bytes.clone()).await? {
             return Ok(());
         }
         // Of the same run in other words: another version of us began to publish it.
-        shelf.remove(&name).await?;
-        shelf.create(&name, bytes).await.map(drop)
+        to.remove(&name).await?;
+        to.create(&name, bytes).await.map(drop)
     }
 
     /// Reads one, or says why it cannot be used; `None` if it has gone.
-    pub(crate) async fn read(shelf: &Shelf, name: &str) -> Result<Option<Result<Self, String>>> {
-        let Some(bytes) = shelf.read(name, SIZE_MAX).await? else { return Ok(None) };
+    pub(crate) async fn read(to: &Shelf, name: &str) -> Result<Option<Result<Self, String>>> {
+        let Some(bytes) = to.read(name, SIZE_MAX).await? else { return Ok(None) };
         let read = serde_json::from_slice::<Self>(&bytes).map_err(|e| e.to_string());
         Ok(Some(read.and_then(|read| match read.version {
             VERSION => Ok(read),

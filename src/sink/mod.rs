@@ -108,8 +108,8 @@ impl Output {
             Destination::Null => Box::new(Null),
             Destination::Stdout => Box::new(stdout::Stdout::open()?),
             Destination::Files(to) => {
-                let shelf = Shelf::open(to, settings, Effects::default())?;
-                Box::new(files::Files::once(shelf, table, self.format, existing, run, parts).await?)
+                let place = Shelf::open(to, settings, Effects::default())?;
+                Box::new(files::Files::once(place, table, self.format, existing, run, parts).await?)
             }
         })
     }
@@ -124,8 +124,8 @@ impl Output {
         effects: &Effects,
     ) -> Result<Option<Box<dyn Sink>>> {
         let Destination::Files(to) = &self.destination else { return Ok(None) };
-        let shelf = Shelf::open(to, settings, effects.clone())?;
-        Ok(Some(Box::new(files::Files::epoch(shelf, table, self.format, epoch, parts, effects).await?)))
+        let place = Shelf::open(to, settings, effects.clone())?;
+        Ok(Some(Box::new(files::Files::epoch(place, table, self.format, epoch, parts, effects).await?)))
     }
 }
 
