@@ -366,7 +366,7 @@ fn r29_a_binary_killed_at_random_shows_each_row_once() {
             ended => drop(ended.expect(0)),
         }
         let seen = runtime.block_on(world.visible());
-        assert!(seen.iter().copied().eq(0..seen.len() as i64), "round {round}: {seen:?}");
+        assert!(seen.iter().copied().eq(0..i64::try_from(seen.len()).expect("few")), "round {round}: {seen:?}");
     }
     world.place.run(&["read", "CONFIG", "rows", "--to", &out, "--format", "ndjson"]).output().expect(0);
     assert_eq!(runtime.block_on(world.visible()), (0..rows).collect::<Vec<_>>());
@@ -393,7 +393,7 @@ fn r28_a_stream_killed_at_random_shows_each_row_once() {
         running.signal("KILL");
         killed += usize::from(running.output().code.is_none());
         let seen = runtime.block_on(world.visible());
-        assert!(seen.iter().copied().eq(0..seen.len() as i64), "round {round}: {seen:?}");
+        assert!(seen.iter().copied().eq(0..i64::try_from(seen.len()).expect("few")), "round {round}: {seen:?}");
     }
     // Whatever is left in one window.
     let last: Vec<_> = args[..args.len() - 2].to_vec();

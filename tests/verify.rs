@@ -141,3 +141,26 @@ fn r29_a_manifest_that_cannot_be_used_is_a_difference_and_hides_no_other() {
         "{lines:?}"
     );
 }
+
+#[test]
+fn r29_what_holds_is_said_for_each_kind_of_output() {
+    let (_api, place) = place();
+    let checked = place.run(&["check", "CONFIG"]).output().expect(0).stdout;
+    for line in [
+        "  to files    each record once a run; a kill while its files appear leaves some of them in sight",
+        "  to files    each run an epoch that a crash anywhere neither loses nor repeats; once over all runs, while the API only appends",
+        "  to stdout   at least once: a crash between the last row and the commit repeats the run",
+    ] {
+        assert!(checked.lines().any(|own| own == line), "no {line:?} in\n{checked}");
+    }
+    assert!(!checked.contains("  stream"), "no table has timestamps");
+    let explained = place.run(&["explain", "CONFIG", "kept"]).output().expect(0).stdout;
+    assert!(explained.contains("  to files    each run an epoch"), "{explained}");
+    place.write(
+        "source.conf",
+        &CONFIG
+            .replace("mode = offset }", "mode = timestamp, timestamp-path = \"/at\", timestamp-param = s, lag = 90s }"),
+    );
+    let checked = place.run(&["check", "CONFIG"]).output().expect(0).stdout;
+    assert!(checked.contains("  stream      once in files, while none comes later than 90 s (lag)"), "{checked}");
+}
