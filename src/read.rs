@@ -2,6 +2,7 @@
 
 mod bodies;
 mod children;
+mod clock;
 mod lineage;
 mod request;
 mod trim;
@@ -12,7 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::RecordBatch;
-use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
@@ -29,6 +29,7 @@ use crate::plan::{Partition, Request, Slice};
 use crate::position::{Boundary, BoundaryPolicy, Position, Seen};
 use bodies::Bodies;
 use children::Children;
+use clock::Clock;
 use lineage::Lineage;
 pub(crate) use request::first_request;
 use request::{template, token, walk};
@@ -248,6 +249,8 @@ struct Reader {
     empty_end: Option<String>,
     /// What streamed bodies had to say.
     said: Vec<String>,
+    /// Of a batch of a stream, until it had something to say.
+    clock: Option<Clock>,
     counts: Counts,
     meter: Arc<Meter>,
     trim: Trim,
@@ -318,6 +321,7 @@ impl Reader {
             token: Scalar::Absent,
             empty_end: None,
             said: Vec::new(),
+            clock: Clock::of(partition, checkpoint.map(|c| c.lag).unwrap_or_default()),
             counts: Counts::default(),
             table: table.clone(),
             partition: partition.clone(),
@@ -546,15 +550,17 @@ impl Reader {
         }
         // Two bodies with the same bytes are the same page (R15).
         whole.content = u128::from(content.finish()) | 1 << 64;
-        let (status, headers, url) = (streamed.status, streamed.headers.clone(), streamed.url.clone());
-        let response = Response { status, headers, url, body: Bytes::new() };
-        Ok(Some(Passed { response, page: whole, is_blank: false }))
+        Ok(Some(Passed { response: streamed.response(), page: whole, is_blank: false }))
     }
 
     /// Takes the page into the counts and asks the walk what comes next.
     fn pass(&mut self, response: &Response, page: Page, is_blank: bool) -> Result<Step> {
         Meter::add(&self.meter.pages, 1);
         self.counts.merge(page.counts);
+        if let Some(said) = self.clock.as_ref().and_then(|clock| clock.hear(&response.headers, response.asked)) {
+            self.said.push(said);
+            self.clock = None;
+        }
         self.token = page.envelope.token.clone();
         if let Scalar::Number(total) | Scalar::Text(total) = &page.envelope.total
             && let Ok(total) = total.parse()

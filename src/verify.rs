@@ -57,7 +57,15 @@ pub async fn verify(to: &Location, settings: &Settings) -> Result<Findings> {
     }
     let (mut findings, mut listed_names) = (Findings::default(), BTreeSet::new());
     for name in names.iter().filter(|name| manifest::is_one(name)) {
-        let Some(manifest) = Manifest::read(&shelf, name).await? else { continue };
+        let manifest = match Manifest::read(&shelf, name).await? {
+            None => continue,
+            Some(Ok(manifest)) => manifest,
+            Some(Err(why)) => {
+                let what = format!("the manifest cannot be used: {why}");
+                findings.differences.push(Difference { file: shelf.describe(name), what });
+                continue;
+            }
+        };
         findings.manifests += 1;
         for listed in manifest.files {
             let difference = check(&shelf, &listed).await?;

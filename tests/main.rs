@@ -17,11 +17,13 @@ mod large;
 mod ledgers;
 mod openapi;
 mod output;
+mod outputs;
 mod partitions;
 mod pushdown;
 mod real;
 mod real_filters;
 mod real_partitions;
+mod real_streams;
 mod shelf;
 #[cfg(feature = "sql")]
 mod sql;

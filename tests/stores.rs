@@ -42,35 +42,40 @@ impl Directory {
     }
 
     /// The `hadoop` block of a configuration.
-    fn block(&self) -> String {
+    pub(crate) fn block(&self) -> String {
         let lines = self.properties.iter().map(|(name, value)| format!("  \"{name}\" = \"{value}\"\n"));
         format!("hadoop {{\n{}}}\n", lines.collect::<String>())
     }
 
-    async fn texts(&self, below: &str) -> BTreeMap<String, String> {
-        let mut texts = BTreeMap::new();
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("a text");
+    /// What stands in a directory below, by name.
+    pub(crate) async fn files(&self, below: &str) -> BTreeMap<String, Vec<u8>> {
+        let mut files = BTreeMap::new();
         match &self.raw {
             Raw::Objects(store, dir) => {
                 let prefix = Key::from(format!("{dir}/{below}"));
                 for found in store.list_with_delimiter(Some(&prefix)).await.expect("a list").objects {
                     let bytes = store.get(&found.location).await.expect("an object").bytes().await.expect("its bytes");
-                    texts.insert(found.location.filename().expect("a name").to_owned(), text(&bytes));
+                    files.insert(found.location.filename().expect("a name").to_owned(), bytes.to_vec());
                 }
             }
             Raw::Hdfs(client, dir) => {
-                let listed = client.list_status(&format!("{dir}/{below}"), false).await.unwrap_or_default();
+                let listed = Box::pin(client.list_status(&format!("{dir}/{below}"), false)).await.unwrap_or_default();
                 for found in listed.into_iter().filter(|found| !found.isdir) {
-                    let file = client.read(&found.path).await.expect("a file");
-                    let bytes = file.read_range(0, file.file_length()).await.expect("its bytes");
-                    texts.insert(found.path.rsplit('/').next().expect("a name").to_owned(), text(&bytes));
+                    let file = Box::pin(client.read(&found.path)).await.expect("a file");
+                    let bytes = Box::pin(file.read_range(0, file.file_length())).await.expect("its bytes");
+                    files.insert(found.path.rsplit('/').next().expect("a name").to_owned(), bytes.to_vec());
                 }
             }
         }
-        texts
+        files
     }
 
-    async fn write(&self, name: &str, bytes: &[u8]) {
+    async fn texts(&self, below: &str) -> BTreeMap<String, String> {
+        let text = |bytes| String::from_utf8(bytes).expect("a text");
+        Box::pin(self.files(below)).await.into_iter().map(|(name, bytes)| (name, text(bytes))).collect()
+    }
+
+    pub(crate) async fn write(&self, name: &str, bytes: &[u8]) {
         match &self.raw {
             Raw::Objects(store, dir) => {
                 store.put(&Key::from(format!("{dir}/{name}")), bytes.to_vec().into()).await.expect("a put");

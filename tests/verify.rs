@@ -122,8 +122,45 @@ fn r29_a_directory_that_cannot_be_read_is_no_difference() {
     let (_api, place) = place();
     place.run(&["verify", "{{DIR}}/none"]).output().expect(5).says("no such directory");
     place.run(&["verify", "-"]).output().expect(2);
-    place.write("out/_restmark-t.json", "{}");
-    place.run(&["verify", "{{DIR}}/out"]).output().expect(5).says("_restmark-t.json");
+    place.write("blocker", "");
+    place.run(&["verify", "{{DIR}}/blocker"]).output().expect(5).says("blocker");
     place.write("empty/notes.txt", "");
     place.run(&["verify", "{{DIR}}/empty"]).output().expect(0).says("0 files in 0 manifests");
+}
+
+#[test]
+fn r29_a_manifest_that_cannot_be_used_is_a_difference_and_hides_no_other() {
+    let (_api, place) = place();
+    place.read("rows").args(["--to", &place.fill("{{DIR}}/out")]).output().expect(0);
+    place.write("out/_restmark-a.json", "{\"restmark-man");
+    place.write("out/_restmark-b.json", r#"{"restmark-manifest":9,"table":"t","epoch":null,"run":"r","files":[]}"#);
+    let output = place.run(&["verify", "{{DIR}}/out"]).output().expect(4).says("1 file in 1 manifest as written");
+    let lines: Vec<_> = output.stdout.lines().collect();
+    assert!(
+        lines.len() == 2 && lines[0].contains("_restmark-a.json") && lines[1].contains("version is 9"),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn r29_what_holds_is_said_for_each_kind_of_output() {
+    let (_api, place) = place();
+    let checked = place.run(&["check", "CONFIG"]).output().expect(0).stdout;
+    for line in [
+        "  to files    each record once a run; a kill while its files appear leaves some of them in sight",
+        "  to files    each run an epoch that a crash anywhere neither loses nor repeats; once over all runs, while the API only appends",
+        "  to stdout   at least once: a crash between the last row and the commit repeats the run",
+    ] {
+        assert!(checked.lines().any(|own| own == line), "no {line:?} in\n{checked}");
+    }
+    assert!(!checked.contains("  stream"), "no table has timestamps");
+    let explained = place.run(&["explain", "CONFIG", "kept"]).output().expect(0).stdout;
+    assert!(explained.contains("  to files    each run an epoch"), "{explained}");
+    place.write(
+        "source.conf",
+        &CONFIG
+            .replace("mode = offset }", "mode = timestamp, timestamp-path = \"/at\", timestamp-param = s, lag = 90s }"),
+    );
+    let checked = place.run(&["check", "CONFIG"]).output().expect(0).stdout;
+    assert!(checked.contains("  stream      once in files, while none comes later than 90 s (lag)"), "{checked}");
 }

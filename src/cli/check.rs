@@ -24,6 +24,9 @@ pub(super) async fn run(config: &Path, connect: bool, console: &mut Console) -> 
             describe::checkpoint(table),
             describe::guarantee(table),
         ))?;
+        for (output, holds) in describe::outputs(table) {
+            console.print(&format!("  {output:<10}  {holds}"))?;
+        }
         for (name, what) in describe::exploded(table) {
             console.print(&format!("  exploded    {name}: {what}"))?;
         }

@@ -108,3 +108,44 @@ pub(super) fn guarantee(table: &TableConfig) -> String {
         (ModeConfig::Token { .. }, _) => "each record once, as far as the API's token says".to_owned(),
     }
 }
+
+/// What holds for each kind of output, and what could break it: a name for the line, and its words.
+pub(super) fn outputs(table: &TableConfig) -> Vec<(&'static str, String)> {
+    let Some(checkpoint) = &table.checkpoint else {
+        return vec![
+            (
+                "to files",
+                "each record once a run; a kill while its files appear leaves some of them in sight".to_owned(),
+            ),
+            (
+                "to stdout",
+                "each record once a run that ends with 0; what a failed one printed is part of it".to_owned(),
+            ),
+        ];
+    };
+    let has_dedup = checkpoint.dedup_key.is_some();
+    let between = match (&checkpoint.mode, has_dedup) {
+        (ModeConfig::Cursor, false) => "records of the last page come again in the next run",
+        (ModeConfig::Cursor, true) => "once over all runs, while the last page still holds what it held",
+        (ModeConfig::Offset, _) => "once over all runs, while the API only appends",
+        (ModeConfig::Timestamp { .. }, false) => {
+            "records of the greatest timestamp come again if the API's bound is inclusive"
+        }
+        (ModeConfig::Timestamp { .. }, true) => "once over all runs, while none is dated before the position less lag",
+        (ModeConfig::Token { .. }, _) => "once over all runs, while the API's token is right",
+    };
+    let mut lines = vec![
+        ("to files", format!("each run an epoch that a crash anywhere neither loses nor repeats; {between}")),
+        ("to stdout", "at least once: a crash between the last row and the commit repeats the run".to_owned()),
+    ];
+    if matches!(checkpoint.mode, ModeConfig::Timestamp { .. }) {
+        let lag = checkpoint.lag.as_secs();
+        lines.push((
+            "stream",
+            format!(
+                "once in files, while none comes later than {lag} s (lag) after its time, and clocks agree within it"
+            ),
+        ));
+    }
+    lines
+}

@@ -49,6 +49,7 @@ pub(super) async fn run(args: ExplainArgs, console: &mut Console) -> Result<()> 
         lines.push(format!("  starts at   {start}"));
     }
     lines.push(format!("  guarantee   {}", describe::guarantee(table)));
+    lines.extend(describe::outputs(table).into_iter().map(|(output, holds)| format!("  {output:<10}  {holds}")));
     for warning in plan.warnings() {
         lines.push(format!("  note        {warning}"));
     }

@@ -29,6 +29,8 @@ pub struct Response {
     pub url: Url,
     /// The decoded body; empty for 204 and for an empty answer. Bytes that are no UTF-8 are left to the reader.
     pub body: Bytes,
+    /// When it was asked for.
+    pub asked: Instant,
 }
 
 /// What was collected of a body.
@@ -79,8 +81,7 @@ impl Large {
 
     /// Status, headers and URL, without the body.
     pub fn response(&self) -> Response {
-        let Streamed { status, headers, url, .. } = &self.rest;
-        Response { status: *status, headers: headers.clone(), url: url.clone(), body: Bytes::new() }
+        self.rest.response()
     }
 }
 
@@ -216,7 +217,14 @@ impl Streamed {
             headers: self.headers,
             url: self.url,
             body: body.freeze(),
+            asked: self.asked,
         }))
+    }
+
+    /// The answer without its body.
+    pub fn response(&self) -> Response {
+        let Self { status, headers, url, asked, .. } = self;
+        Response { status: *status, headers: headers.clone(), url: url.clone(), body: Bytes::new(), asked: *asked }
     }
 
     /// The length that is declared for a body that is sent as it is, and the one to expect; 0 if unknown.

@@ -69,23 +69,22 @@ impl Manifest {
         let name = name(stem);
         let json = serde_json::to_string(self)
             .map_err(|e| Error::new(ErrorKind::Bug, format!("a manifest cannot be written: {e}")))?;
-        if to.create(&name, Bytes::from(json + "\n")).await? {
+        let bytes = Bytes::from(json + "\n");
+        if to.create(&name, bytes.clone()).await? {
             return Ok(());
         }
-        let said = "another manifest stands there already, of the same run";
-        Err(Error::new(ErrorKind::Store, said).with("path", to.describe(&name)))
+        // Of the same run in other words: another version of us began to publish it.
+        to.remove(&name).await?;
+        to.create(&name, bytes).await.map(drop)
     }
 
-    /// Reads one; `None` if it has gone.
-    pub(crate) async fn read(to: &Shelf, name: &str) -> Result<Option<Self>> {
+    /// Reads one, or says why it cannot be used; `None` if it has gone.
+    pub(crate) async fn read(to: &Shelf, name: &str) -> Result<Option<Result<Self, String>>> {
         let Some(bytes) = to.read(name, SIZE_MAX).await? else { return Ok(None) };
-        let refuse = |why: String| {
-            Error::new(ErrorKind::Store, format!("the manifest cannot be used: {why}")).with("path", to.describe(name))
-        };
-        let read: Self = serde_json::from_slice(&bytes).map_err(|e| refuse(e.to_string()))?;
-        if read.version != VERSION {
-            return Err(refuse(format!("its version is {}, and this restmark knows {VERSION}", read.version)));
-        }
-        Ok(Some(read))
+        let read = serde_json::from_slice::<Self>(&bytes).map_err(|e| e.to_string());
+        Ok(Some(read.and_then(|read| match read.version {
+            VERSION => Ok(read),
+            other => Err(format!("its version is {other}, and this restmark knows {VERSION}")),
+        })))
     }
 }

@@ -88,6 +88,15 @@ impl Cache {
         })
     }
 
+    /// Kinto with an empty memory of its own; its configuration is written to `dir`.
+    pub(crate) fn kinto(&self, dir: &Path) -> Server {
+        let kinto = || Command::new(self.0.join("kinto/bin/kinto"));
+        let config = dir.join("kinto.ini");
+        let made = kinto().arg("init").arg("--ini").arg(&config).args(KINTO).output().expect("kinto starts");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Server::start_with(kinto().arg("start").arg("--ini").arg(&config).args(["--port", "0"]))
+    }
+
     /// The Django REST framework app over the flights database.
     pub(crate) fn django(&self) -> Arc<Server> {
         static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
@@ -101,6 +110,8 @@ impl Cache {
         Server::start_with(command.env("FLIGHTS_DB", self.data("flights.db")))
     }
 }
+
+const KINTO: [&str; 6] = ["--backend", "memory", "--cache-backend", "memory", "--host", "127.0.0.1"];
 
 /// A file of `tests/apps`.
 pub(crate) fn app(name: &str) -> PathBuf {
