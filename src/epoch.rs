@@ -18,8 +18,9 @@ use crate::plan::{Base, Plan};
 use crate::position::{Instant, Window, hex};
 use crate::sink::{self, Destination, Epoch, Finished, Output, Sink};
 use crate::source::Source;
-use crate::storage::Location;
 use crate::storage::shelf::Shelf;
+use crate::storage::{Location, location};
+use crate::verify;
 
 /// What an epoch has staged, and where.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -80,18 +81,37 @@ impl<'a> Epochs<'a> {
     }
 
     /// Where the epochs stand, after everything that was decided has been done.
-    pub(crate) async fn recover(&self) -> Result<Head<Staged>> {
+    ///
+    /// `say` is told of an epoch that an earlier run had left to do.
+    ///
+    /// # Errors
+    /// Kind `Store` where what was decided cannot be done: the message names the entry, and what to do about it.
+    pub(crate) async fn recover(&self, say: impl FnOnce(String)) -> Result<Head<Staged>> {
         let head = self.ledger.head::<Staged>().await?;
         if let Some((_, newest)) = head.newest.as_ref().filter(|_| !head.is_done) {
-            let epoch = self.epoch(newest.epoch, &newest.run);
-            let settings = &self.source.config().storage;
-            let sink = match &newest.staged {
-                Some(staged) => Some(sink::reopen(&staged.to, self.table, &epoch, settings, &self.effects)?),
-                None => None,
-            };
-            self.follow(newest, sink.as_deref()).await?;
+            let number = newest.epoch;
+            self.roll_forward(newest).await.map_err(|error| {
+                let entry = self.ledger.describe_decision(number);
+                error.with("mend", format!("what it names, or remove {entry} to read epoch {number} again"))
+            })?;
+            say(format!(
+                "epoch {number}, which an earlier run had committed, is finished now: {} rows are in sight, the position \
+                 has followed",
+                newest.rows
+            ));
         }
         Ok(head)
+    }
+
+    async fn roll_forward(&self, newest: &Commits<Staged>) -> Result<()> {
+        let settings = &self.source.config().storage;
+        let Some(staged) = &newest.staged else { return self.follow(newest, None).await.map(drop) };
+        let to = location::parse(&staged.to)
+            .map_err(|said| Error::new(ErrorKind::Store, format!("{}: {said}", staged.to)))?;
+        verify::staged(&to, settings, &staged.parts).await?;
+        let epoch = self.epoch(newest.epoch, &newest.run);
+        let sink = sink::reopen(&to, self.table, &epoch, settings, &self.effects)?;
+        self.follow(newest, Some(&*sink)).await.map(drop)
     }
 
     fn epoch(&self, number: u64, run: &str) -> Epoch {
@@ -229,7 +249,7 @@ impl<'a> Epochs<'a> {
 /// As those of a run: kind `Store` for a ledger that cannot be used, or a place that cannot be reached.
 pub async fn finish(source: &Source, table: &str) -> Result<()> {
     if let Some(epochs) = Epochs::of_table(source, table)? {
-        epochs.recover().await?;
+        epochs.recover(|_| {}).await?;
     }
     Ok(())
 }

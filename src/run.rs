@@ -123,7 +123,7 @@ impl BatchRun {
             self.check_filter(source).await?;
             // What was decided is done first: the plan starts where it led.
             let head = match &epochs {
-                Some(epochs) => Some(epochs.recover().await?),
+                Some(epochs) => Some(epochs.recover(|said| watch.warn(&[said])).await?),
                 None => None,
             };
             let plan = source.plan_at(self.scan(table), at).await?;

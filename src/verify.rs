@@ -12,6 +12,7 @@ use crate::effect::Effects;
 use crate::error::{Error, ErrorKind, Result};
 use crate::integrity::Crc;
 use crate::sink::manifest::{self, Listed, Manifest};
+use crate::sink::{Finished, StagedFile};
 use crate::storage::shelf::Shelf;
 use crate::storage::{Location, Settings};
 
@@ -84,6 +85,25 @@ pub async fn verify(to: &Location, settings: &Settings) -> Result<Findings> {
     let is_unnamed = |name: &&String| !name.starts_with(['.', '_']) && !listed_names.contains(*name);
     findings.unnamed = names.iter().filter(is_unnamed).map(|name| shelf.describe(name)).collect();
     Ok(findings)
+}
+
+/// Compares what an epoch has staged with what was decided of it, before another process shows it.
+///
+/// # Errors
+/// Kind `Store` for a file that is not what was written: its rows would be lost with a green light.
+pub(crate) async fn staged(to: &Location, settings: &Settings, parts: &[Finished]) -> Result<()> {
+    let shelf = Shelf::open(to, settings, Effects::default())?;
+    let names: BTreeSet<String> = shelf.list().await?.into_iter().collect();
+    for part in parts {
+        let Some(file) = part.file.as_ref().filter(|file| names.contains(&file.staged)) else { continue };
+        let StagedFile { staged, bytes, crc, .. } = file.clone();
+        let listed = Listed { name: staged, rows: part.rows, bytes, crc, content: part.content };
+        if let Some(what) = check(&shelf, &listed).await? {
+            let said = format!("a file that was staged is no longer what was written: {what}");
+            return Err(Error::new(ErrorKind::Store, said).with("path", shelf.describe(&listed.name)));
+        }
+    }
+    Ok(())
 }
 
 /// What is wrong with a file.

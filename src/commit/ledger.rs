@@ -139,6 +139,11 @@ impl Ledger {
         Ok(Head { newest, is_done, pending })
     }
 
+    /// Where an epoch's decision stands, for messages.
+    pub(crate) fn describe_decision(&self, epoch: u64) -> String {
+        self.commits.describe(&epoch.to_string())
+    }
+
     /// Begins an epoch.
     ///
     /// # Errors

@@ -29,6 +29,8 @@ pub(super) struct Files {
     existing: Existing,
     /// What a writer may hold back, in bytes.
     memory: usize,
+    /// It was staged by another process, which may have shown some of it.
+    is_again: bool,
     /// Of a run without a ledger, in a local directory: shared with the writers, so that nothing is removed under one
     /// that still writes.
     staging: Option<Arc<Staging>>,
@@ -80,7 +82,7 @@ impl Files {
         let staged = staging.as_ref().map_or_else(|| format!(".restmark-{run}"), |staging| staging.prefix());
         let visible_as = format!("{}-{run}", shown(table));
         let names = Names { table: table.to_owned(), run: run.to_owned(), staged, visible: visible_as, epoch: None };
-        Ok(Self { shelf, format, names, existing, memory: share(parts), staging })
+        Ok(Self { shelf, format, names, existing, memory: share(parts), is_again: false, staging })
     }
 
     /// Of an attempt at an epoch: other files stay.
@@ -96,21 +98,38 @@ impl Files {
         // A place that cannot be looked at takes no rows either.
         shelf.list().await?;
         let names = Names::of_epoch(table, epoch);
-        Ok(Self { shelf, format, names, existing: Existing::Append, memory: share(parts), staging: None })
+        Ok(Self {
+            shelf,
+            format,
+            names,
+            existing: Existing::Append,
+            memory: share(parts),
+            is_again: false,
+            staging: None,
+        })
     }
 
     /// An epoch that was staged before, to be published.
     pub(super) fn published(shelf: Shelf, table: &str, epoch: &Epoch) -> Self {
         let names = Names::of_epoch(table, epoch);
         let (format, existing) = (Format::default(), Existing::Append);
-        Self { shelf, format, names, existing, memory: 0, staging: None }
+        Self { shelf, format, names, existing, memory: 0, is_again: true, staging: None }
     }
 
     async fn show(&self, parts: &[Finished], shown: &mut Vec<String>) -> Result<()> {
         let Names { table, run, visible, epoch, .. } = &self.names;
         let manifest = Manifest::new(table, run, epoch.as_ref().map(|epoch| epoch.number), parts);
         manifest.write(&self.shelf, visible).await?;
+        let there = if self.is_again { Some(self.shelf.list().await?) } else { None };
         for file in parts.iter().filter_map(|part| part.file.as_ref()) {
+            let is_gone = |name: &String| there.as_ref().is_some_and(|there| !there.contains(name));
+            if is_gone(&file.staged) {
+                // Nobody removes what was decided before it was shown: whoever read it has taken it away.
+                if is_gone(&file.name) {
+                    tracing::warn!(file = self.shelf.describe(&file.name), "was shown, and is gone: taken for read");
+                }
+                continue;
+            }
             self.shelf.rename(&file.staged, &file.name).await?;
             shown.push(file.name.clone());
         }

@@ -129,16 +129,15 @@ impl Output {
     }
 }
 
-/// A directory that an epoch was staged for, by the name a ledger has for it: to publish it, not to write.
+/// A directory that an epoch was staged for by another process: to publish it, not to write.
 pub(crate) fn reopen(
-    to: &str,
+    to: &Location,
     table: &str,
     epoch: &Epoch,
     settings: &Settings,
     effects: &Effects,
 ) -> Result<Box<dyn Sink>> {
-    let location = location::parse(to).map_err(|said| Error::new(ErrorKind::Store, format!("{to}: {said}")))?;
-    let shelf = Shelf::open(&location, settings, effects.clone())?;
+    let shelf = Shelf::open(to, settings, effects.clone())?;
     Ok(Box::new(files::Files::published(shelf, table, epoch)))
 }
 
