@@ -223,3 +223,40 @@ async fn r08_an_epoch_is_not_done_while_another_run_moves_its_checkpoint() {
     run(&world).await.expect("a run");
     assert_eq!(world.visible().await, [0, 1, 2, 3]);
 }
+
+/// Where the epoch of [`decided`] is staged.
+fn staged(world: &World) -> PathBuf {
+    let out = fs::read_dir(Path::new(&world.at.path()).join("out")).expect("the output");
+    let mut hidden = out
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".restmark.")));
+    hidden.next().expect("a staged file")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r29_a_staged_file_that_was_damaged_is_not_shown_and_says_what_mends_it() {
+    let world = decided().await;
+    let file = staged(&world);
+    let whole = fs::read(&file).expect("rows");
+    for damaged in [&whole[..0], &whole[..whole.len() - 1], &vec![b' '; whole.len()][..]] {
+        fs::write(&file, damaged).expect("a write");
+        let error = run(&world).await.expect_err("its rows are lost");
+        assert_eq!(error.kind(), ErrorKind::Store);
+        let said = error.to_string();
+        assert!(said.contains("no longer what was written") && said.contains("commits/0"), "{said}");
+        assert_eq!((world.visible().await.len(), position(&world).await), (0, None));
+    }
+    fs::write(&file, whole).expect("a write");
+    run(&world).await.expect("it is whole again");
+    assert_eq!(world.visible().await, [0, 1, 2, 3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r29_a_file_that_its_reader_took_away_before_the_epoch_was_done_keeps_nobody_out() {
+    let world = decided().await;
+    // As after a crash once it was shown, and a reader who was faster than the next run.
+    fs::rename(staged(&world), Path::new(&world.at.path()).join("taken")).expect("taken");
+    world.rows(6);
+    run(&world).await.expect("nothing is lost");
+    assert_eq!(world.visible().await, [4, 5]);
+}
