@@ -185,6 +185,35 @@ fn r08_the_files_of_a_run_that_lost_the_race_are_withdrawn() {
 }
 
 #[test]
+fn a_run_that_was_overtaken_looks_again_before_it_shows_its_files() {
+    let api = api();
+    let place = place(&api);
+    let out = place.fill("{{DIR}}/out");
+    let (faster, config, to) = (env!("CARGO_BIN_EXE_restmark"), place.path("source.conf"), out.clone());
+    api.at(
+        1,
+        Trap::First(Box::new(move || {
+            let mut run = Command::new(faster);
+            let run = run.arg("read").arg(config).args(["all", "--to", &to]).stderr(Stdio::null());
+            assert!(run.status().expect("the binary starts").success());
+        })),
+    );
+    place.read("all").args(["--to", &out]).output().expect(2).says("already holds data");
+    file(&place, "out");
+}
+
+#[test]
+fn r29_overwriting_takes_no_rows_that_a_position_has_moved_past() {
+    let api = api();
+    let place = place(&api);
+    let out = place.fill("{{DIR}}/out");
+    place.read("kept").args(["--to", &out]).output().expect(0);
+    let run = place.read("all").args(["--to", &out, "--mode", "overwrite"]);
+    run.output().expect(2).says("table kept, whose position has moved past them");
+    file(&place, "out");
+}
+
+#[test]
 fn r01_what_a_killed_run_left_is_swept_by_the_next_and_not_before() {
     let api = api();
     let place = place(&api);

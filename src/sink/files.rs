@@ -349,7 +349,7 @@ fn make(shelf: &Shelf, effects: &Effects) -> Result<()> {
 /// What a run removes once its own files are in sight.
 ///
 /// # Errors
-/// Kind `Config` where there is data that the run was not to touch.
+/// Kind `Config` where there is data that the run was not to touch, or that would not come again.
 async fn replaced(shelf: &Shelf, existing: Existing) -> Result<Vec<String>> {
     match existing {
         Existing::Append => Ok(Vec::new()),
@@ -360,9 +360,23 @@ async fn replaced(shelf: &Shelf, existing: Existing) -> Result<Vec<String>> {
         }
         Existing::Overwrite => {
             // Manifests before the files that they speak of.
-            let mut names: Vec<String> =
-                shelf.list().await?.into_iter().filter(|name| manifest::is_one(name)).collect();
-            names.extend(visible(shelf).await?);
+            let mut names = shelf.list().await?;
+            names.retain(|name| manifest::is_one(name));
+            let data = visible(shelf).await?;
+            for name in &names {
+                let Some(Ok(of)) = Manifest::read(shelf, name).await? else { continue };
+                // A position has moved past them: they would not come again.
+                if of.is_of_epoch() && of.files.iter().any(|file| data.contains(&file.name)) {
+                    let what = format!(
+                        "{} holds rows of table {}, whose position has moved past them: overwriting would lose them; write \
+                         to another directory",
+                        shelf.describe(""),
+                        of.table
+                    );
+                    return Err(Error::new(ErrorKind::Config, what));
+                }
+            }
+            names.extend(data);
             Ok(names)
         }
     }

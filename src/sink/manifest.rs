@@ -61,6 +61,11 @@ impl Manifest {
         Self { version: VERSION, table: table.to_owned(), epoch, run: run.to_owned(), files }
     }
 
+    /// Whether its files are an epoch's: a position has moved past their rows.
+    pub(super) fn is_of_epoch(&self) -> bool {
+        self.epoch.is_some()
+    }
+
     /// Writes it; any number of times. Of no files there is none.
     pub(super) async fn write(&self, to: &Shelf, stem: &str) -> Result<()> {
         if self.files.is_empty() {
