@@ -283,7 +283,7 @@ pub(super) struct SqlArgs {
     /// A file that is written, or replaced, when the query succeeded
     #[arg(long, value_name = "FILE")]
     pub(super) to: Option<PathBuf>,
-    /// Another configuration: its tables are named as <file name without its ending>.<table>
+    /// Another configuration: its tables are named FILE.TABLE, with the name of the file without its ending
     #[arg(long, value_name = "CONFIG")]
     pub(super) with: Vec<PathBuf>,
     /// How many partitions of a table are read at a time [default: the number of cores]
