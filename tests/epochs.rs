@@ -183,7 +183,7 @@ impl World {
 
     pub(crate) async fn entries(&self, dir: &str) -> BTreeMap<String, String> {
         let mut entries = self.at.files(dir).await;
-        entries.retain(|name, _| !name.starts_with('.'));
+        entries.retain(|name, _| !name.starts_with(['.', '_']));
         entries
     }
 }
