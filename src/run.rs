@@ -123,7 +123,11 @@ impl BatchRun {
             self.check_filter(source).await?;
             // What was decided is done first: the plan starts where it led.
             let head = match &epochs {
-                Some(epochs) => Some(epochs.recover(|said| watch.warn(&[said])).await?),
+                Some(epochs) => {
+                    // A position that cannot be used is said before anything is done.
+                    source.checkpoints().load(&self.table).await?;
+                    Some(epochs.recover(|said| watch.warn(&[said])).await?)
+                }
                 None => None,
             };
             let plan = source.plan_at(self.scan(table), at).await?;
