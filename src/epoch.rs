@@ -16,7 +16,7 @@ use crate::effect::Effects;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Base, Plan};
 use crate::position::{Instant, Window, hex};
-use crate::sink::{self, Destination, Epoch, Finished, Output, Sink};
+use crate::sink::{self, Destination, Epoch, Finished, Format, Output, Sink};
 use crate::source::Source;
 use crate::storage::shelf::Shelf;
 use crate::storage::{Location, location};
@@ -27,6 +27,9 @@ use crate::verify;
 pub(crate) struct Staged {
     /// The directory, as [`Location`] reads it; absolute.
     to: String,
+    /// What was staged there; an entry of before there were Delta tables says nothing.
+    #[serde(default)]
+    format: Format,
     parts: Vec<Finished>,
 }
 
@@ -110,7 +113,7 @@ impl<'a> Epochs<'a> {
             .map_err(|said| Error::new(ErrorKind::Store, format!("{}: {said}", staged.to)))?;
         verify::staged(&to, settings, &staged.parts).await?;
         let epoch = self.epoch(newest.epoch, &newest.run);
-        let sink = sink::reopen(&to, self.table, &epoch, settings, &self.effects)?;
+        let sink = sink::reopen(&to, staged.format, self.table, &epoch, settings, &self.effects)?;
         self.follow(newest, Some(&*sink)).await.map(drop)
     }
 
@@ -167,7 +170,7 @@ impl<'a> Epochs<'a> {
     ) -> Result<Vec<String>> {
         let Proven { parts, commit, rows, watermark } = proven;
         let staged = match &output.destination {
-            Destination::Files(to) => Some(Staged { to: absolute(to)?.to_string(), parts }),
+            Destination::Files(to) => Some(Staged { to: absolute(to)?.to_string(), format: output.format, parts }),
             Destination::Stdout | Destination::Null => None,
         };
         let Epoch { number, run, .. } = &begun.epoch;

@@ -12,7 +12,7 @@ use crate::effect::Effects;
 use crate::error::{Error, ErrorKind, Result};
 use crate::integrity::Crc;
 use crate::sink::manifest::{self, Listed, Manifest};
-use crate::sink::{Finished, StagedFile};
+use crate::sink::{self, Finished, StagedFile};
 use crate::storage::shelf::Shelf;
 use crate::storage::{Location, Settings};
 
@@ -29,6 +29,8 @@ pub struct Findings {
     pub differences: Vec<Difference>,
     /// Files in sight that no manifest names.
     pub unnamed: Vec<String>,
+    /// Files of manifests that a Delta table no longer holds: their rows were merged into other files, or deleted.
+    pub replaced: u64,
 }
 
 /// A file, or a manifest, that is not what was written.
@@ -56,6 +58,7 @@ pub async fn verify(to: &Location, settings: &Settings) -> Result<Findings> {
     if names.is_empty() && shelf.local().is_none_or(|dir| !dir.is_dir()) {
         return Err(Error::new(ErrorKind::Store, "there is no such directory").with("path", shelf.describe("")));
     }
+    let held = sink::held(&shelf).await?;
     let (mut findings, mut listed_names) = (Findings::default(), BTreeSet::new());
     for name in names.iter().filter(|name| manifest::is_one(name)) {
         let manifest = match Manifest::read(&shelf, name).await? {
@@ -69,6 +72,11 @@ pub async fn verify(to: &Location, settings: &Settings) -> Result<Findings> {
         };
         findings.manifests += 1;
         for listed in manifest.files {
+            if held.as_ref().is_some_and(|held| !held.contains(&listed.name)) {
+                findings.replaced += 1;
+                listed_names.insert(listed.name);
+                continue;
+            }
             let difference = check(&shelf, &listed).await?;
             match difference {
                 None => {

@@ -226,6 +226,8 @@ pub(super) enum FormatArg {
     Ndjson,
     Csv,
     Arrow,
+    /// A Delta table, if restmark was built with the feature delta
+    Delta,
 }
 
 impl FormatArg {
@@ -235,6 +237,7 @@ impl FormatArg {
             Self::Ndjson => Format::Ndjson,
             Self::Csv => Format::Csv,
             Self::Arrow => Format::Arrow,
+            Self::Delta => Format::Delta,
         }
     }
 }

@@ -23,17 +23,21 @@ pub(super) async fn run(args: VerifyArgs, console: &mut Console) -> Result<()> {
     settings.secrets().iter().for_each(|secret| redactor.learn(secret));
     console.hide(&redactor);
     let findings = verify(&to, &settings).await?;
-    let Findings { manifests, whole, rows, differences, unnamed } = &findings;
+    let Findings { manifests, whole, rows, differences, unnamed, replaced } = &findings;
     for difference in differences {
         console.print(&difference.to_string())?;
     }
     for file in unnamed {
         console.say(&format!("note: {file} is named by no manifest"));
     }
+    if *replaced > 0 {
+        let said = counted(*replaced, "file");
+        console.say(&format!("note: {said} are no longer of the Delta table: merged into others, or deleted"));
+    }
     if console.is_json() {
         console.event(&json!({
             "level": "info", "event": "verified", "manifests": manifests, "whole": whole, "rows": rows,
-            "differences": differences.len(), "unnamed": unnamed,
+            "differences": differences.len(), "unnamed": unnamed, "replaced": replaced,
         }));
     } else {
         let (manifests, rows) = (counted(*manifests, "manifest"), counted(*rows, "row"));

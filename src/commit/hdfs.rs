@@ -83,7 +83,7 @@ impl HdfsStore {
     async fn claims(&self, table: &str) -> Result<Vec<Claim>> {
         let listed = self.0.list().await;
         let listed = listed.map_err(|e| self.failed("cannot list the directory of the checkpoint", table, &e))?;
-        let mut claims: Vec<Claim> = listed.iter().filter_map(|(name, _)| Claim::parse(name, table)).collect();
+        let mut claims: Vec<Claim> = listed.iter().filter_map(|file| Claim::parse(&file.name, table)).collect();
         claims.sort_unstable();
         Ok(claims)
     }

@@ -78,16 +78,7 @@ fn schema(columns: &[(&str, &[&str], ColumnType)]) -> TableSchema {
 
 /// A boundary that watches nothing.
 fn idle() -> Boundary {
-    let policy = BoundaryPolicy {
-        format: None,
-        stored: None,
-        lag: std::time::Duration::ZERO,
-        not_after: None,
-        dedup: false,
-        window: None,
-        watermark: None,
-    };
-    Boundary::new(policy, Seen::default())
+    Boundary::new(BoundaryPolicy::default(), Seen::default())
 }
 
 /// An error unless it holds.

@@ -59,7 +59,7 @@ impl Seen {
 }
 
 /// What a [`Boundary`] watches for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BoundaryPolicy {
     /// Timestamp mode: how record timestamps are written. `None` in the other modes.
     pub format: Option<TimestampFormat>,

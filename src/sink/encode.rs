@@ -37,7 +37,7 @@ impl Encoder {
     pub(super) fn new(format: Format, file: File, schema: &Schema, memory: usize) -> Result<Self> {
         let mut file = BufWriter::with_capacity(1 << 16, Summed::new(file));
         Ok(match format {
-            Format::Parquet => {
+            Format::Parquet | Format::Delta => {
                 let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
                 let writer = ArrowWriter::try_new(file, schema.clone().into(), Some(properties)).map_err(parquet)?;
                 Self::Parquet(Box::new(writer), memory)

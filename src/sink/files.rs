@@ -360,30 +360,43 @@ async fn replaced(shelf: &Shelf, existing: Existing) -> Result<Vec<String>> {
         }
         Existing::Overwrite => {
             // Manifests before the files that they speak of.
-            let mut names = shelf.list().await?;
-            names.retain(|name| manifest::is_one(name));
-            let data = visible(shelf).await?;
-            for name in &names {
-                let Some(Ok(of)) = Manifest::read(shelf, name).await? else { continue };
-                // A position has moved past them: they would not come again.
-                if of.is_of_epoch() && of.files.iter().any(|file| data.contains(&file.name)) {
-                    let what = format!(
-                        "{} holds rows of table {}, whose position has moved past them: overwriting would lose them; write \
-                         to another directory",
-                        shelf.describe(""),
-                        of.table
-                    );
-                    return Err(Error::new(ErrorKind::Config, what));
-                }
-            }
-            names.extend(data);
+            let mut names = none_of_epochs(shelf).await?;
+            names.extend(visible(shelf).await?);
             Ok(names)
         }
     }
 }
 
+/// The manifests of a directory that may be overwritten.
+///
+/// # Errors
+/// Kind `Config` where a position has moved past rows in it: they would not come again.
+pub(super) async fn none_of_epochs(shelf: &Shelf) -> Result<Vec<String>> {
+    let (data, mut names) = (visible(shelf).await?, shelf.list().await?);
+    names.retain(|name| manifest::is_one(name));
+    for name in &names {
+        let Some(Ok(of)) = Manifest::read(shelf, name).await? else { continue };
+        if of.is_of_epoch() && of.files.iter().any(|file| data.contains(&file.name)) {
+            let what = format!(
+                "{} holds rows of table {}, whose position has moved past them: overwriting would lose them; write to \
+                 another directory",
+                shelf.describe(""),
+                of.table
+            );
+            return Err(Error::new(ErrorKind::Config, what));
+        }
+    }
+    Ok(names)
+}
+
+/// Whether a directory is a Delta table: whatever its log does not name is no row of it.
+pub(super) async fn is_delta_table(shelf: &Shelf) -> Result<bool> {
+    let is_entry = |name: &String| name.len() > 20 && name.as_bytes()[..20].iter().all(u8::is_ascii_digit);
+    Ok(shelf.below("_delta_log").list().await?.iter().any(is_entry))
+}
+
 /// Committed data: files whose names do not begin with `.` or `_`.
-async fn visible(shelf: &Shelf) -> Result<Vec<String>> {
+pub(super) async fn visible(shelf: &Shelf) -> Result<Vec<String>> {
     Ok(shelf.list().await?.into_iter().filter(|name| !name.starts_with(['.', '_'])).collect())
 }
 

@@ -2,6 +2,8 @@
 
 mod cell;
 mod csv;
+#[cfg(feature = "delta")]
+mod delta;
 mod encode;
 mod files;
 pub(crate) mod manifest;
@@ -17,11 +19,13 @@ pub(crate) use cell::as_texts;
 pub(crate) use one_file::OneFile;
 pub use part::{Finished, Part, StagedFile};
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
 use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 
 use crate::effect::Effects;
 use crate::error::{Error, ErrorKind, Result};
@@ -109,7 +113,14 @@ impl Output {
             Destination::Stdout => Box::new(stdout::Stdout::open()?),
             Destination::Files(to) => {
                 let place = Shelf::open(to, settings, Effects::default())?;
-                Box::new(files::Files::once(place, table, self.format, existing, run, parts).await?)
+                match self.format {
+                    #[cfg(feature = "delta")]
+                    Format::Delta => Box::new(delta::Delta::once(place, table, existing, run, parts).await?),
+                    format => Box::new(
+                        files::Files::once(place.clone(), table, plain(format, &place).await?, existing, run, parts)
+                            .await?,
+                    ),
+                }
             }
         })
     }
@@ -125,20 +136,65 @@ impl Output {
     ) -> Result<Option<Box<dyn Sink>>> {
         let Destination::Files(to) = &self.destination else { return Ok(None) };
         let place = Shelf::open(to, settings, effects.clone())?;
-        Ok(Some(Box::new(files::Files::epoch(place, table, self.format, epoch, parts, effects).await?)))
+        Ok(Some(match self.format {
+            #[cfg(feature = "delta")]
+            Format::Delta => Box::new(delta::Delta::epoch(place, table, epoch, parts, effects).await?),
+            format => Box::new(
+                files::Files::epoch(place.clone(), table, plain(format, &place).await?, epoch, parts, effects).await?,
+            ),
+        }))
     }
+}
+
+/// A format whose files are rows as soon as they are in sight.
+///
+/// # Errors
+/// Kind `Config` where nobody would see them.
+async fn plain(format: Format, place: &Shelf) -> Result<Format> {
+    if format == Format::Delta {
+        return Err(without_delta());
+    }
+    if files::is_delta_table(place).await? {
+        let said =
+            format!("{} is a Delta table, which would not see the files; say --format delta", place.describe(""));
+        return Err(Error::new(ErrorKind::Config, said));
+    }
+    Ok(format)
+}
+
+fn without_delta() -> Error {
+    let said = "this restmark writes no Delta tables: it was built without the feature delta";
+    Error::new(ErrorKind::Config, said)
 }
 
 /// A directory that an epoch was staged for by another process: to publish it, not to write.
 pub(crate) fn reopen(
     to: &Location,
+    format: Format,
     table: &str,
     epoch: &Epoch,
     settings: &Settings,
     effects: &Effects,
 ) -> Result<Box<dyn Sink>> {
     let shelf = Shelf::open(to, settings, effects.clone())?;
-    Ok(Box::new(files::Files::published(shelf, table, epoch)))
+    Ok(match format {
+        #[cfg(feature = "delta")]
+        Format::Delta => Box::new(delta::Delta::published(shelf, table, epoch)?),
+        #[cfg(not(feature = "delta"))]
+        Format::Delta => return Err(without_delta()),
+        _ => Box::new(files::Files::published(shelf, table, epoch)),
+    })
+}
+
+/// The files that hold the rows of a Delta table; `None` where every file in sight is rows.
+pub(crate) async fn held(place: &Shelf) -> Result<Option<BTreeSet<String>>> {
+    #[cfg(feature = "delta")]
+    if files::is_delta_table(place).await? {
+        return delta::held(place).await.map(Some);
+    }
+    // Without the feature the manifests have to do.
+    let _ = place;
+    Ok(None)
 }
 
 /// Where rows go.
@@ -177,7 +233,8 @@ impl fmt::Display for Destination {
 }
 
 /// How files are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Format {
     /// Parquet, snappy.
     #[default]
@@ -188,13 +245,15 @@ pub enum Format {
     Csv,
     /// An Arrow IPC file.
     Arrow,
+    /// A Delta table of Parquet files; needs the feature `delta`.
+    Delta,
 }
 
 impl Format {
     /// The ending of file names.
     pub fn extension(self) -> &'static str {
         match self {
-            Self::Parquet => "parquet",
+            Self::Parquet | Self::Delta => "parquet",
             Self::Ndjson => "ndjson",
             Self::Csv => "csv",
             Self::Arrow => "arrow",

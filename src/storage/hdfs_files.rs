@@ -11,7 +11,7 @@ use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
 use tokio::sync::OnceCell;
 use tokio::time::{sleep, timeout};
 
-use super::{HdfsOptions, cause};
+use super::{Entry, HdfsOptions, cause};
 use crate::effect::{Effect, Effects, Stopped};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -174,8 +174,7 @@ impl HdfsFiles {
         Ok(Some(reader.read_bytes(size).await.map_err(Failed::Data)?))
     }
 
-    /// The names of its files and when each was last changed, by the clock of the NameNode. A directory that is not there
-    /// holds none.
+    /// A file to be read; `None` only if there certainly is none.
     pub(crate) async fn open(&self, name: &str) -> Result<Option<FileReader>, Failed> {
         match Box::pin(self.client().await?.read(&self.path(name))).await {
             Err(e) if is_absent(&e) => Ok(None),
@@ -183,13 +182,18 @@ impl HdfsFiles {
         }
     }
 
-    pub(crate) async fn list(&self) -> Result<Vec<(String, u64)>, Failed> {
+    /// Its files, by the clock of the NameNode. A directory that is not there holds none.
+    pub(crate) async fn list(&self) -> Result<Vec<Entry>, Failed> {
         let listed = match self.client().await?.list_status(&self.path(""), false).await {
             Err(e) if is_absent(&e) => return Ok(Vec::new()),
             listed => listed?,
         };
-        let named = |status: FileStatus| Some((status.path.rsplit('/').next()?.to_owned(), status.modification_time));
-        Ok(listed.into_iter().filter(|status| !status.isdir).filter_map(named).collect())
+        let entry = |status: FileStatus| {
+            let modified = i64::try_from(status.modification_time).unwrap_or_default();
+            let size = u64::try_from(status.length).unwrap_or_default();
+            Some(Entry { name: status.path.rsplit('/').next()?.to_owned(), size, modified })
+        };
+        Ok(listed.into_iter().filter(|status| !status.isdir).filter_map(entry).collect())
     }
 
     /// One try at writing a small new file, whole and durable; `false` asks for another, perhaps of another name.

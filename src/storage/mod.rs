@@ -42,6 +42,16 @@ pub(crate) enum Opened {
     Hdfs(HdfsOptions),
 }
 
+/// A file of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    /// In bytes.
+    pub(crate) size: u64,
+    /// When it was last written, in milliseconds since 1970; 0 where the store does not say.
+    pub(crate) modified: i64,
+}
+
 /// The files of a location, ready to be read and written.
 pub(crate) enum Files {
     Local(PathBuf),

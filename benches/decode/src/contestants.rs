@@ -1,7 +1,6 @@
 //! Everyone who decodes: a page in, batches out, and the next cursor read on the way.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_json::reader::{Decoder as JsonDecoder, ReaderBuilder};
@@ -33,8 +32,7 @@ pub(crate) fn all(source: &Source, select: Option<&Vec<String>>, only_ours: bool
     let full = table.schema().ok_or("no columns")?;
     let schema = select.map_or(Ok(full.clone()), |names| full.project(names))?.arrow();
     let decoder = Decoder::new(DecodeSpec::for_table(table.config()), Some(full), select.cloned())?;
-    let policy = BoundaryPolicy { format: None, stored: None, lag: Duration::ZERO, not_after: None, dedup: false };
-    let ours = Ours { decoder, boundary: Boundary::new(policy, Seen::default()) };
+    let ours = Ours { decoder, boundary: Boundary::new(BoundaryPolicy::default(), Seen::default()) };
     let mut all: Vec<Box<dyn Contestant>> = vec![Box::new(ours)];
     if !only_ours {
         all.push(Box::new(Sonic(Rows::new(&schema))));

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::{is_unborn, judged, rewound, scratch, unborn, unkept};
 use crate::error::{Error, ErrorKind, Result};
+use crate::storage::Entry;
 use crate::storage::hdfs_files::{CHANGE_LIMIT, Failed, HdfsFiles, LOOK_LIMIT, Tries};
 
 /// So much of a file is in memory at a time, besides what is under way to the DataNodes.
@@ -22,7 +23,7 @@ const PIECE: usize = 1 << 20;
 const PIECE_LIMIT: Duration = Duration::from_mins(1);
 
 /// A creator has [`CHANGE_LIMIT`]; what is so old by the NameNode's clock is nobody's any more. In milliseconds.
-const DEAD_AFTER: u64 = 60 * 60 * 1000;
+const DEAD_AFTER: i64 = 60 * 60 * 1000;
 
 /// A directory of HDFS.
 #[derive(Debug, Clone)]
@@ -68,10 +69,10 @@ impl Hdfs {
     /// cannot rename it any more: it fails, and nothing is wrong.
     async fn sweep(&self, newest: &str) {
         let Ok(listed) = self.files.list().await else { return };
-        let Some((_, now)) = listed.iter().find(|(name, _)| name == newest) else { return };
-        let is_dead = |name: &str, at: u64| is_unborn(name) && at.saturating_add(DEAD_AFTER) < *now;
-        for (name, _) in listed.iter().filter(|(name, at)| is_dead(name, *at)) {
-            let _ = self.files.remove(name).await;
+        let Some(now) = listed.iter().find(|file| file.name == newest).map(|file| file.modified) else { return };
+        let is_dead = |file: &&Entry| is_unborn(&file.name) && file.modified.saturating_add(DEAD_AFTER) < now;
+        for file in listed.iter().filter(is_dead) {
+            let _ = self.files.remove(&file.name).await;
         }
     }
 
@@ -83,11 +84,10 @@ impl Hdfs {
         self.files.read(name, max).await.map_err(|e| self.files.failed("the file cannot be read", name, &e))
     }
 
-    pub(super) async fn list(&self) -> Result<Vec<String>> {
+    pub(super) async fn list(&self) -> Result<Vec<Entry>> {
         let list = async {
             let listed = self.files.list().await;
-            let listed = listed.map_err(|e| self.files.failed("the directory cannot be listed", "", &e))?;
-            Ok(listed.into_iter().map(|(name, _)| name).collect())
+            listed.map_err(|e| self.files.failed("the directory cannot be listed", "", &e))
         };
         self.files.bounded(LOOK_LIMIT, "", Box::pin(list)).await
     }

@@ -5,6 +5,7 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 
@@ -12,6 +13,7 @@ use super::{is_unborn, judged, unborn};
 use crate::disk;
 use crate::effect::{Effect, Effects};
 use crate::error::{Error, ErrorKind, Result};
+use crate::storage::Entry;
 
 /// So much of a file is in memory at a time.
 const PIECE: usize = 1 << 20;
@@ -93,7 +95,9 @@ impl Local {
 
     /// Removes what crashed creators left: the lock of a file dies with its holder. What cannot be looked at stays.
     fn sweep(&self) {
-        for name in names(&self.dir).unwrap_or_default().into_iter().filter(|name| is_unborn(name)) {
+        for Entry { name, .. } in
+            entries(&self.dir).unwrap_or_default().into_iter().filter(|file| is_unborn(&file.name))
+        {
             let path = self.dir.join(name);
             // Held until the file is gone: its creator might get the lock in between.
             if let Ok(file) = File::open(&path)
@@ -108,10 +112,10 @@ impl Local {
         self.on_disk(name, move |_, path| read(path, max)).await
     }
 
-    pub(super) async fn list(&self) -> Result<Vec<String>> {
-        self.on_disk("", |files, _| match names(&files.dir) {
+    pub(super) async fn list(&self) -> Result<Vec<Entry>> {
+        self.on_disk("", |files, _| match entries(&files.dir) {
             Err(e) if e.kind() == io::ErrorKind::NotFound && !files.dir.is_symlink() => Ok(Vec::new()),
-            names => names.map_err(|e| failed("the directory cannot be listed", &files.dir, &e)),
+            listed => listed.map_err(|e| failed("the directory cannot be listed", &files.dir, &e)),
         })
         .await
     }
@@ -209,18 +213,26 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The names of the files in a directory; what is not UTF-8 is not ours.
-fn names(dir: &Path) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
+/// The files in a directory; what is not UTF-8 is not ours.
+fn entries(dir: &Path) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        if !entry.path().is_dir()
-            && let Ok(name) = entry.file_name().into_string()
-        {
-            names.push(name);
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        // What a link leads to; a link that leads nowhere is a file that cannot be read.
+        match fs::metadata(entry.path()).or_else(|_| entry.metadata()) {
+            Ok(meta) if meta.is_dir() => {}
+            Ok(meta) => {
+                let at = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+                let modified = i64::try_from(at.as_millis()).unwrap_or_default();
+                entries.push(Entry { name, size: meta.len(), modified });
+            }
+            // Removed since.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e),
         }
     }
-    Ok(names)
+    Ok(entries)
 }
 
 /// Gives a file a name that nothing has.
@@ -285,7 +297,7 @@ mod tests {
         fs::write(&dead, "half").unwrap();
         assert!(files().create("0", "a".into()).await.unwrap());
         assert!(alive.exists() && !dead.exists());
-        assert_eq!(names(dir.path()).unwrap().len(), 5);
+        assert_eq!(entries(dir.path()).unwrap().len(), 5);
     }
 
     #[test]

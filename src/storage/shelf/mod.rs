@@ -12,7 +12,7 @@ use std::path::Path;
 use bytes::Bytes;
 use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
 
-use super::{Files, Location, Settings, files};
+use super::{Entry, Files, Location, Settings, files};
 use crate::effect::Effects;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -112,10 +112,15 @@ impl Shelf {
 
     /// The names of its files in order, hidden ones too. A shelf that does not exist holds none.
     pub(crate) async fn list(&self) -> Result<Vec<String>> {
-        let mut names = each!(self, files => files.list().await)?;
-        names.retain(|name| !is_unborn(name));
-        names.sort_unstable();
-        Ok(names)
+        Ok(self.entries().await?.into_iter().map(|entry| entry.name).collect())
+    }
+
+    /// Its files in the order of their names, as [`Shelf::list`] has them.
+    pub(crate) async fn entries(&self) -> Result<Vec<Entry>> {
+        let mut entries = each!(self, files => files.list().await)?;
+        entries.retain(|entry| !is_unborn(&entry.name));
+        entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(entries)
     }
 
     /// Removes a file; one that is gone already is removed. It may come back after a power cut unless `sync` follows.
@@ -128,6 +133,18 @@ impl Shelf {
     /// It is whole and durable when this returns; until then anything may stand there, also after a failure.
     pub(crate) async fn upload(&self, from: File, name: &str) -> Result<()> {
         each!(self, files => files.upload(from, name).await)
+    }
+
+    /// [`Shelf::upload`] that nobody sees half of.
+    #[cfg(feature = "delta")]
+    pub(crate) async fn replace(&self, from: File, name: &str) -> Result<()> {
+        if let Self::Objects(_) = self {
+            return self.upload(from, name).await;
+        }
+        let hidden = unborn();
+        self.upload(from, &hidden).await?;
+        self.rename(&hidden, name).await?;
+        self.sync().await
     }
 
     /// A local file that holds what stands under a name, at its beginning; `None` only if nothing does.

@@ -5,14 +5,14 @@ use std::io;
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
-use object_store::{Error as Cause, MultipartUpload, ObjectStoreExt as _, PutMode};
+use object_store::{Error as Cause, MultipartUpload, ObjectMeta, ObjectStoreExt as _, PutMode};
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, AsyncWriteExt as _};
 
 use super::{judged, rewound, scratch, unkept};
 use crate::effect::Effect;
 use crate::error::{Error, ErrorKind, Result};
-use crate::storage::cause;
 use crate::storage::object_files::{Failed, ObjectFiles};
+use crate::storage::{Entry, cause};
 
 /// A store may refuse a condition that holds while another writer is at work: so often it is asked again.
 const TRIES: usize = 5;
@@ -51,7 +51,7 @@ impl Objects {
         found.map(|found| Some(found?.0.into())).map_err(|e| self.0.failed("the file cannot be read", name, &e))
     }
 
-    pub(super) async fn list(&self) -> Result<Vec<String>> {
+    pub(super) async fn list(&self) -> Result<Vec<Entry>> {
         let prefix = &self.0.objects.prefix;
         let listed = self.0.objects.store.list_with_delimiter(Some(prefix)).await;
         let listed = listed.map_err(|e| self.0.failed("the directory cannot be listed", "", &e.into()))?;
@@ -61,7 +61,11 @@ impl Objects {
             let name = if prefix.as_ref().is_empty() { rest } else { rest.strip_prefix('/')? };
             (!name.is_empty()).then(|| name.to_owned())
         };
-        Ok(listed.objects.iter().filter_map(|meta| name(meta.location.as_ref())).collect())
+        let entry = |meta: &ObjectMeta| {
+            let modified = meta.last_modified.timestamp_millis();
+            Some(Entry { name: name(meta.location.as_ref())?, size: meta.size, modified })
+        };
+        Ok(listed.objects.iter().filter_map(entry).collect())
     }
 
     pub(super) async fn remove(&self, name: &str) -> Result<()> {

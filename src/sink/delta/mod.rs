@@ -1,0 +1,195 @@
+//! A Delta table: rows are staged as the Parquet files of a directory, and one commit of the table's log shows them.
+
+mod log;
+mod store;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use futures::future::BoxFuture;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use self::log::{Added, Change, Known, Log};
+use super::files::Files;
+use super::{Epoch, Existing, Finished, Format, Part, Sink, StagedFile, Writer};
+use crate::effect::Effects;
+use crate::error::{Error, ErrorKind, Result};
+use crate::storage::shelf::Shelf;
+
+/// How the files of a Delta table are written.
+const FILES: Format = Format::Parquet;
+
+/// One run's, or one epoch's, rows for a Delta table.
+#[derive(Debug)]
+pub(super) struct Delta {
+    shelf: Shelf,
+    log: Log,
+    /// What stages the files and gives them their names, which no reader of the table looks at.
+    files: Files,
+    /// The commit of an epoch, as the table's log names it: application and version.
+    transaction: Option<(String, u64)>,
+    /// The table when the run began; of an epoch that another process staged it is not known.
+    known: Option<Arc<Known>>,
+    replaces: bool,
+}
+
+impl Delta {
+    /// Of a run without a ledger. A table that takes no rows is known at once.
+    pub(super) async fn once(shelf: Shelf, table: &str, existing: Existing, run: &str, parts: usize) -> Result<Self> {
+        let (log, known) = begin(&shelf).await?;
+        if existing == Existing::Error && known.is_some() {
+            let what = format!("{} is a Delta table already; say --mode append or overwrite", shelf.describe(""));
+            return Err(Error::new(ErrorKind::Config, what));
+        }
+        if existing == Existing::Overwrite {
+            super::files::none_of_epochs(&shelf).await?;
+        }
+        let files = Files::once(shelf.clone(), table, FILES, Existing::Append, run, parts).await?;
+        Ok(Self { shelf, log, files, transaction: None, known, replaces: existing == Existing::Overwrite })
+    }
+
+    /// Of an attempt at an epoch.
+    pub(super) async fn epoch(
+        shelf: Shelf,
+        table: &str,
+        epoch: &Epoch,
+        parts: usize,
+        effects: &Effects,
+    ) -> Result<Self> {
+        let (log, known) = begin(&shelf).await?;
+        let files = Files::epoch(shelf.clone(), table, FILES, epoch, parts, effects).await?;
+        let transaction = Some(transaction(table, epoch));
+        Ok(Self { shelf, log, files, transaction, known, replaces: false })
+    }
+
+    /// An epoch that was staged before, to be published.
+    pub(super) fn published(shelf: Shelf, table: &str, epoch: &Epoch) -> Result<Self> {
+        let files = Files::published(shelf.clone(), table, epoch);
+        let (log, transaction) = (Log::new(shelf.clone())?, Some(transaction(table, epoch)));
+        Ok(Self { shelf, log, files, transaction, known: None, replaces: false })
+    }
+
+    async fn publish_all(&self, parts: &[Finished]) -> Result<Vec<String>> {
+        if let (Some((application, version)), Some(known)) = (&self.transaction, self.log.look().await?)
+            && self.log.holds(&known, application, *version).await?
+        {
+            // Its files may have been merged into others since.
+            return Ok(Vec::new());
+        }
+        let shown = self.files.publish(parts).await?;
+        let mut staged: Vec<(&Finished, &StagedFile)> =
+            parts.iter().filter_map(|part| Some((part, part.file.as_ref()?))).collect();
+        staged.sort_unstable_by_key(|(part, _)| part.part);
+        let replaces = self.replaces.then(|| self.known.as_ref().map(|known| known.version()));
+        if staged.is_empty() && (!self.replaces || self.known.is_none()) {
+            return Ok(shown);
+        }
+        let files = self.as_they_stand(&staged).await?;
+        let rows = match staged.first() {
+            Some((_, first)) => self.schema_of(&first.name).await?,
+            None => Arc::new(arrow_schema::Schema::empty()),
+        };
+        self.log.commit(Change { transaction: self.transaction.clone(), files, replaces }, rows).await?;
+        Ok(shown)
+    }
+
+    /// The files as the log will name them.
+    ///
+    /// # Errors
+    /// Kind `Store` for one that is gone or has another size: the table would name what nobody can read.
+    async fn as_they_stand(&self, staged: &[(&Finished, &StagedFile)]) -> Result<Vec<Added>> {
+        let entries = self.shelf.entries().await?;
+        let there: BTreeMap<&str, _> = entries.iter().map(|entry| (entry.name.as_str(), entry)).collect();
+        let added = |&(part, file): &(&Finished, &StagedFile)| {
+            let entry = there.get(file.name.as_str()).filter(|entry| entry.size == file.bytes);
+            let entry = entry.ok_or_else(|| {
+                let said = "a file that was staged is no longer what was written: the Delta table does not get it";
+                Error::new(ErrorKind::Store, said).with("path", self.shelf.describe(&file.name))
+            })?;
+            Ok(Added { name: file.name.clone(), size: file.bytes, rows: part.rows, modified: entry.modified })
+        };
+        staged.iter().map(added).collect()
+    }
+
+    /// The columns of a file, as it says itself.
+    async fn schema_of(&self, name: &str) -> Result<SchemaRef> {
+        let unreadable = |said: String| {
+            Error::new(ErrorKind::Store, format!("a file that was staged cannot be read: {said}"))
+                .with("path", self.shelf.describe(name))
+        };
+        let file = self.shelf.download(name).await?.ok_or_else(|| unreadable("it has gone".to_owned()))?;
+        let read = tokio::task::spawn_blocking(move || ParquetRecordBatchReaderBuilder::try_new(file)).await;
+        let read = read.map_err(|e| Error::new(ErrorKind::Bug, "a disk task ended early").caused_by(e))?;
+        Ok(read.map_err(|e| unreadable(e.to_string()))?.schema().clone())
+    }
+}
+
+impl Sink for Delta {
+    fn part(&self, part: Part) -> Result<Box<dyn Writer>> {
+        Ok(Box::new(Checked { inner: self.files.part(part)?, known: self.known.clone(), is_checked: false }))
+    }
+
+    fn publish<'a>(&'a self, parts: &'a [Finished]) -> BoxFuture<'a, Result<Vec<String>>> {
+        Box::pin(self.publish_all(parts))
+    }
+
+    fn withdraw<'a>(&'a self, parts: &'a [Finished]) -> BoxFuture<'a, ()> {
+        self.files.withdraw(parts)
+    }
+
+    fn sweep(&self) -> BoxFuture<'_, Result<()>> {
+        self.files.sweep()
+    }
+}
+
+/// A part whose columns are held against the table's before its first row is staged.
+#[derive(Debug)]
+struct Checked {
+    inner: Box<dyn Writer>,
+    known: Option<Arc<Known>>,
+    is_checked: bool,
+}
+
+impl Writer for Checked {
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        if !self.is_checked {
+            match &self.known {
+                Some(known) => known.takes(&batch.schema())?,
+                None => log::columns(&batch.schema()).map(drop)?,
+            }
+            self.is_checked = true;
+        }
+        self.inner.write(batch)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Finished> {
+        self.inner.finish()
+    }
+}
+
+/// The names of the files that hold the table's rows.
+pub(super) async fn held(shelf: &Shelf) -> Result<BTreeSet<String>> {
+    let log = Log::new(shelf.clone())?;
+    match log.look().await? {
+        Some(known) => log.files(&known).await,
+        None => Ok(BTreeSet::new()),
+    }
+}
+
+/// The table as a run finds it.
+async fn begin(shelf: &Shelf) -> Result<(Log, Option<Arc<Known>>)> {
+    let log = Log::new(shelf.clone())?;
+    let known = log.look().await?.map(Arc::new);
+    if known.is_none() && !super::files::visible(shelf).await?.is_empty() {
+        let what = format!("{} holds files and is no Delta table; write to another directory", shelf.describe(""));
+        return Err(Error::new(ErrorKind::Config, what));
+    }
+    Ok((log, known))
+}
+
+/// What the log calls an epoch: the application is one ledger of one table, so that its numbers never go back.
+fn transaction(table: &str, epoch: &Epoch) -> (String, u64) {
+    (format!("restmark/{table}/{}", epoch.ledger), epoch.number)
+}
