@@ -7,6 +7,8 @@
 //! `commits/N` decides. Before it nothing is seen of the epoch, and the next run reads the same again under the same
 //! number. After it everything that follows can be repeated, and is, before anything new is read.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -16,7 +18,7 @@ use crate::effect::Effects;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Base, Plan};
 use crate::position::{Instant, Window, hex};
-use crate::sink::{self, Destination, Epoch, Finished, Format, Output, Sink};
+use crate::sink::{self, Destination, Directory, Epoch, Finished, Format, Output, Place, Sink};
 use crate::source::Source;
 use crate::storage::shelf::Shelf;
 use crate::storage::{Location, location};
@@ -25,12 +27,17 @@ use crate::verify;
 /// What an epoch has staged, and where.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Staged {
-    /// The directory, as [`Location`] reads it; absolute.
+    /// The directory, as [`Location`] reads it, absolute; or the name of another [`Place`].
     to: String,
-    /// What was staged there; an entry of before there were Delta tables says nothing.
-    #[serde(default)]
-    format: Format,
+    /// What was staged in a directory; `None` in another place. An entry of before there were Delta tables says nothing.
+    #[serde(default = "files")]
+    format: Option<Format>,
     parts: Vec<Finished>,
+}
+
+#[allow(clippy::unnecessary_wraps)] // What serde wants.
+fn files() -> Option<Format> {
+    Some(Format::default())
 }
 
 /// The epochs of one table.
@@ -85,15 +92,16 @@ impl<'a> Epochs<'a> {
 
     /// Where the epochs stand, after everything that was decided has been done.
     ///
-    /// `say` is told of an epoch that an earlier run had left to do.
+    /// `output` is where this run writes; only by it a place of the program's own is known. `say` is told of an epoch that
+    /// an earlier run had left to do.
     ///
     /// # Errors
     /// Kind `Store` where what was decided cannot be done: the message names the entry, and what to do about it.
-    pub(crate) async fn recover(&self, say: impl FnOnce(String)) -> Result<Head<Staged>> {
+    pub(crate) async fn recover(&self, output: Option<&Output>, say: impl FnOnce(String)) -> Result<Head<Staged>> {
         let head = self.ledger.head::<Staged>().await?;
         if let Some((_, newest)) = head.newest.as_ref().filter(|_| !head.is_done) {
             let number = newest.epoch;
-            self.roll_forward(newest).await.map_err(|error| {
+            self.roll_forward(newest, output).await.map_err(|error| {
                 let entry = self.ledger.describe_decision(number);
                 error.with("mend", format!("what it names, or remove {entry} to read epoch {number} again"))
             })?;
@@ -106,15 +114,23 @@ impl<'a> Epochs<'a> {
         Ok(head)
     }
 
-    async fn roll_forward(&self, newest: &Commits<Staged>) -> Result<()> {
-        let settings = &self.source.config().storage;
+    async fn roll_forward(&self, newest: &Commits<Staged>, output: Option<&Output>) -> Result<()> {
         let Some(staged) = &newest.staged else { return self.follow(newest, None).await.map(drop) };
+        let place = match staged.format {
+            Some(format) => self.directory(staged, format).await?,
+            None => own(staged, output)?,
+        };
+        let sink = place.open(self.table, &self.epoch(newest.epoch, &newest.run), 1).await?;
+        self.follow(newest, Some(&*sink)).await.map(drop)
+    }
+
+    /// The directory that an epoch was staged in, which holds what was staged.
+    async fn directory(&self, staged: &Staged, format: Format) -> Result<Arc<dyn Place>> {
+        let settings = &self.source.config().storage;
         let to = location::parse(&staged.to)
             .map_err(|said| Error::new(ErrorKind::Store, format!("{}: {said}", staged.to)))?;
         verify::staged(&to, settings, &staged.parts).await?;
-        let epoch = self.epoch(newest.epoch, &newest.run);
-        let sink = sink::reopen(&to, staged.format, self.table, &epoch, settings, &self.effects)?;
-        self.follow(newest, Some(&*sink)).await.map(drop)
+        Ok(Arc::new(Directory::new(to, format, settings.clone()).watched(&self.effects)))
     }
 
     fn epoch(&self, number: u64, run: &str) -> Epoch {
@@ -147,11 +163,11 @@ impl<'a> Epochs<'a> {
         Ok(Begun { offsets, epoch })
     }
 
-    /// Opens the output for an attempt: files are staged under names of the epoch, anything else takes rows at once.
+    /// Opens the output for an attempt: what takes epochs stages them unseen, anything else takes rows at once.
     pub(crate) async fn open(&self, output: &Output, begun: &Begun, parts: usize) -> Result<Box<dyn Sink>> {
         let settings = &self.source.config().storage;
-        match output.epoch(self.table, &begun.epoch, parts, settings, &self.effects).await? {
-            Some(sink) => Ok(sink),
+        match output.place(settings, &self.effects) {
+            Some(place) => place.open(self.table, &begun.epoch, parts).await,
             None => output.open(self.table, sink::Existing::Append, &begun.epoch.run, parts, settings).await,
         }
     }
@@ -170,7 +186,10 @@ impl<'a> Epochs<'a> {
     ) -> Result<Vec<String>> {
         let Proven { parts, commit, rows, watermark } = proven;
         let staged = match &output.destination {
-            Destination::Files(to) => Some(Staged { to: absolute(to)?.to_string(), format: output.format, parts }),
+            Destination::Files(to) => {
+                Some(Staged { to: absolute(to)?.to_string(), format: Some(output.format), parts })
+            }
+            Destination::Own(place) => Some(Staged { to: place.name(), format: None, parts }),
             Destination::Stdout | Destination::Null => None,
         };
         let Epoch { number, run, .. } = &begun.epoch;
@@ -252,9 +271,24 @@ impl<'a> Epochs<'a> {
 /// As those of a run: kind `Store` for a ledger that cannot be used, or a place that cannot be reached.
 pub async fn finish(source: &Source, table: &str) -> Result<()> {
     if let Some(epochs) = Epochs::of_table(source, table)? {
-        epochs.recover(|_| {}).await?;
+        epochs.recover(None, |_| {}).await?;
     }
     Ok(())
+}
+
+/// The place of the program's own that an epoch was staged in.
+///
+/// # Errors
+/// Kind `Store` where this run does not write to it.
+fn own(staged: &Staged, output: Option<&Output>) -> Result<Arc<dyn Place>> {
+    match output.map(|output| &output.destination) {
+        Some(Destination::Own(place)) if place.name() == staged.to => Ok(Arc::clone(place)),
+        _ => {
+            let said =
+                format!("it was staged in {}, a place that only the program that wrote there knows: run it", staged.to);
+            Err(Error::new(ErrorKind::Store, said))
+        }
+    }
 }
 
 /// A location that means the same from anywhere.

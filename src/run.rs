@@ -126,7 +126,7 @@ impl BatchRun {
                 Some(epochs) => {
                     // A position that cannot be used is said before anything is done.
                     source.checkpoints().load(&self.table).await?;
-                    Some(epochs.recover(|said| watch.warn(&[said])).await?)
+                    Some(epochs.recover(Some(&self.output), |said| watch.warn(&[said])).await?)
                 }
                 None => None,
             };
@@ -175,14 +175,14 @@ impl BatchRun {
 
     /// Whether the run adds an epoch to the table's ledger: files of a checkpointed table.
     fn writes_epochs(&self) -> bool {
-        matches!(self.output.destination, Destination::Files(_)) && self.kept().is_none()
+        self.output.destination.takes_epochs() && self.kept().is_none()
     }
 
     /// Whether the run makes sense for the table, as far as that is known without asking anybody.
     fn check(&self, table: Table<'_>) -> Result<Existing> {
         let usage = |what: &str| Err(Error::new(ErrorKind::Config, what).with("table", &self.table));
         let checkpointed = table.config().checkpoint.is_some();
-        let to_files = matches!(self.output.destination, Destination::Files(_));
+        let to_files = self.output.destination.takes_epochs();
         if checkpointed && to_files && self.limit.is_some() {
             return usage(
                 "--limit with --to DIR: files of a checkpointed table are whole reads; leave out one of them",
@@ -190,6 +190,9 @@ impl BatchRun {
         }
         if checkpointed && self.output.existing.is_some() {
             return usage("--mode is for tables without a checkpoint; this one adds what is new and keeps older files");
+        }
+        if matches!(self.output.destination, Destination::Own(_)) && self.output.existing.is_some() {
+            return usage("--mode is for directories");
         }
         let mut seen = HashSet::new();
         if let Some(twice) = self.select.iter().flatten().find(|name| !seen.insert(name.as_str())) {

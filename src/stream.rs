@@ -152,7 +152,7 @@ impl Stream {
         horizon: Instant,
         now: Instant,
     ) -> Result<Option<BatchReport>> {
-        let head = epochs.recover(|said| meters.warn(&[said])).await?;
+        let head = epochs.recover(Some(&self.output), |said| meters.warn(&[said])).await?;
         self.same_read(source, &head)?;
         let Some(window) = self.window(&head, horizon)? else { return Ok(None) };
         let before = head.newest.as_ref().and_then(|(_, newest)| newest.watermark);

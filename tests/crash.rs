@@ -1,7 +1,7 @@
 //! Crash everywhere: a run that ends at any effect of its store, or is killed at any instant, loses no row, leaves no
 //! checkpoint that cannot be read, and never moves one back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,6 +14,7 @@ use restmark::sink::{Format, Output};
 use restmark::{CheckpointStore, Position, Source};
 use serde_json::{Value, json};
 
+use crate::support::files::Files;
 use crate::support::{Api, Place, Run, get};
 
 /// An API of rows that are only ever added; offset mode.
@@ -38,10 +39,10 @@ pub(crate) trait Shelf {
     }
     /// The store itself, whose effects may be stopped.
     fn store(&self, effects: Effects) -> Arc<dyn CheckpointStore>;
-    /// Names and texts of the files in a directory below the path.
-    fn files<'a>(&'a self, dir: &'a str) -> BoxFuture<'a, BTreeMap<String, String>> {
-        let texts = texts(&Path::new(&self.path()).join(dir));
-        Box::pin(async move { texts })
+    /// The files in a directory below the path.
+    fn files<'a>(&'a self, dir: &'a str) -> BoxFuture<'a, Files> {
+        let files = in_directory(&Path::new(&self.path()).join(dir));
+        Box::pin(async move { files })
     }
     /// What the power takes with it: of a file that was not yet made durable, half.
     fn power_cut(&self) {}
@@ -88,12 +89,12 @@ pub(crate) fn published(dir: &Path) -> BTreeSet<i64> {
     visible.flat_map(|path| ids(&std::fs::read_to_string(path).expect("a file"))).collect()
 }
 
-/// Names and texts of the files in a directory of this machine.
-fn texts(dir: &Path) -> BTreeMap<String, String> {
-    let Ok(entries) = std::fs::read_dir(dir) else { return BTreeMap::new() };
+/// The files in a directory of this machine.
+pub(crate) fn in_directory(dir: &Path) -> Files {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Files::new() };
     let paths = entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
     let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
-    paths.map(|path| (name(&path), std::fs::read_to_string(&path).expect("a file"))).collect()
+    paths.map(|path| (name(&path), std::fs::read(&path).expect("a file"))).collect()
 }
 
 /// The ids of the whole lines of an output.

@@ -16,8 +16,9 @@ use restmark::stream::{BatchReport, Driver, Starting, Stream, Trigger};
 use restmark::{ErrorKind, Position, Source};
 use serde_json::{Value, json};
 
-use crate::crash::{Local, Shelf, ids, stopping};
+use crate::crash::{Local, Shelf, stopping};
 use crate::stores::{hdfs, s3};
+use crate::support::files::seen;
 use crate::support::hdfs::Hdfs;
 use crate::support::servers::Cache;
 use crate::support::stores::Moto;
@@ -64,6 +65,7 @@ pub(crate) struct World {
     pub(crate) api: Api,
     pub(crate) place: Place,
     pub(crate) at: Box<dyn Shelf>,
+    format: Format,
 }
 
 /// A clock that stands; nobody asks the stream to end.
@@ -85,10 +87,15 @@ impl Driver for Stands {
 
 impl World {
     pub(crate) fn new(at: Box<dyn Shelf>) -> Self {
+        Self::of(at, Format::Ndjson)
+    }
+
+    /// One whose output is of this format.
+    fn of(at: Box<dyn Shelf>, format: Format) -> Self {
         let api = Api::new(vec![]);
         let config = CONFIG.replace("CKPT", &at.path());
         let place = Place::new(&api.base(), &format!("{config}\n{}", at.properties()));
-        Self { api, place, at }
+        Self { api, place, at, format }
     }
 
     /// So many rows for batch runs.
@@ -111,7 +118,7 @@ impl World {
 
     pub(crate) fn output(&self) -> Output {
         let to = format!("{}/out", self.at.path());
-        Output { destination: Destination::parse(&to).expect("a place"), format: Format::Ndjson, existing: None }
+        Output { destination: Destination::parse(&to).expect("a place"), format: self.format, existing: None }
     }
 
     pub(crate) fn source(&self, effects: Effects) -> restmark::Result<Source> {
@@ -174,25 +181,25 @@ impl World {
 
     /// The ids that anybody can see, in order.
     pub(crate) async fn visible(&self) -> Vec<i64> {
-        let shown = |(name, _): &(String, String)| !name.starts_with(['.', '_']);
-        let files = self.at.files("out").await.into_iter().filter(shown);
-        let mut seen: Vec<i64> = files.flat_map(|(_, text)| ids(&text)).collect();
+        let (files, log) = (self.at.files("out").await, self.at.files("out/_delta_log").await);
+        let mut seen: Vec<i64> = seen(&files, &log).into_iter().map(|(id, _)| id).collect();
         seen.sort_unstable();
         seen
     }
 
     pub(crate) async fn entries(&self, dir: &str) -> BTreeMap<String, String> {
-        let mut entries = self.at.files(dir).await;
-        entries.retain(|name, _| !name.starts_with(['.', '_']));
-        entries
+        let mut files = self.at.files(dir).await;
+        files.retain(|name, _| !name.starts_with(['.', '_']));
+        let text = |bytes| String::from_utf8(bytes).expect("a text");
+        files.into_iter().map(|(name, bytes)| (name, text(bytes))).collect()
     }
 }
 
 /// Three runs that are stopped at every `step`th effect, in each way.
-async fn stopped_everywhere(kind: Kind, fresh: impl Fn() -> Box<dyn Shelf>, step: usize) {
+async fn stopped_everywhere(kind: Kind, format: Format, fresh: impl Fn() -> Box<dyn Shelf>, step: usize) {
     let ways = [Stop::Before, Stop::Torn, Stop::After].into_iter().enumerate().map(async |(shift, stop)| {
         let mut k = shift % step;
-        while stopped_at(kind, &World::new(fresh()), stop, k).await {
+        while stopped_at(kind, &World::of(fresh(), format), stop, k).await {
             k += step;
         }
         assert!(k > 10, "three runs have more effects than {k}");
@@ -202,7 +209,7 @@ async fn stopped_everywhere(kind: Kind, fresh: impl Fn() -> Box<dyn Shelf>, step
 
 /// Whether there was an effect k to be stopped at.
 async fn stopped_at(kind: Kind, world: &World, stop: Stop, k: usize) -> bool {
-    let case = format!("{kind:?}, {stop:?} effect {k}");
+    let case = format!("{kind:?}, {:?}, {stop:?} effect {k}", world.format);
     let ledger = if kind == Kind::Batch { "rows.ledger" } else { "stream" };
     let (mut effects, reached) = stopping(k, stop);
     let mut before = 0;
@@ -237,12 +244,32 @@ async fn stopped_at(kind: Kind, world: &World, stop: Stop, k: usize) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r29_three_runs_stopped_at_any_effect_show_each_row_once() {
-    stopped_everywhere(Kind::Batch, || Box::new(Local::new()), 1).await;
+    for format in [Format::Ndjson, Format::Parquet, Format::Arrow, Format::Csv] {
+        stopped_everywhere(Kind::Batch, format, || Box::new(Local::new()), 1).await;
+    }
+}
+
+#[cfg(feature = "delta")]
+#[tokio::test(flavor = "multi_thread")]
+async fn r29_runs_and_streams_into_a_delta_table_stopped_at_any_effect_show_each_row_once() {
+    for kind in [Kind::Batch, Kind::Stream] {
+        stopped_everywhere(kind, Format::Delta, || Box::new(Local::new()), 1).await;
+    }
+}
+
+#[cfg(feature = "delta")]
+#[tokio::test(flavor = "multi_thread")]
+async fn r29_runs_into_a_delta_table_on_s3_stopped_at_effects_show_each_row_once() {
+    let Some(cache) = Cache::with(&["moto"]) else { return };
+    let moto = Moto::shared(&cache);
+    stopped_everywhere(Kind::Batch, Format::Delta, || Box::new(s3(&moto, "s3a")), 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r28_a_stream_stopped_at_any_effect_shows_each_row_once() {
-    stopped_everywhere(Kind::Stream, || Box::new(Local::new()), 1).await;
+    for format in [Format::Ndjson, Format::Parquet] {
+        stopped_everywhere(Kind::Stream, format, || Box::new(Local::new()), 1).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -250,7 +277,7 @@ async fn r29_runs_and_streams_stopped_at_effects_of_s3_show_each_row_once() {
     let Some(cache) = Cache::with(&["moto"]) else { return };
     let moto = Moto::shared(&cache);
     for kind in [Kind::Batch, Kind::Stream] {
-        stopped_everywhere(kind, || Box::new(s3(&moto, "s3a")), 3).await;
+        stopped_everywhere(kind, Format::Ndjson, || Box::new(s3(&moto, "s3a")), 3).await;
     }
 }
 
@@ -259,7 +286,7 @@ async fn r29_runs_and_streams_stopped_at_effects_of_hdfs_show_each_row_once() {
     let Some(cache) = Cache::with(&["hadoop"]) else { return };
     let cluster = Hdfs::shared(&cache);
     for kind in [Kind::Batch, Kind::Stream] {
-        stopped_everywhere(kind, || Box::new(hdfs(&cluster)), 3).await;
+        stopped_everywhere(kind, Format::Ndjson, || Box::new(hdfs(&cluster)), 3).await;
     }
 }
 

@@ -25,6 +25,7 @@ mod real_filters;
 mod real_partitions;
 mod real_streams;
 mod shelf;
+mod sinks;
 #[cfg(feature = "sql")]
 mod sql;
 mod stores;

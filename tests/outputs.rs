@@ -7,8 +7,8 @@ use restmark::verify::verify;
 use serde_json::{Value, json};
 
 use crate::stores::{Directory, hdfs, s3};
+use crate::support::files::{Files, seen};
 use crate::support::hdfs::Hdfs;
-use crate::support::run::rows;
 use crate::support::servers::Cache;
 use crate::support::stores::Moto;
 use crate::support::{Api, Place, get};
@@ -28,20 +28,8 @@ tables {
 }
 "#;
 
-fn ids_in(name: &str, bytes: &[u8]) -> Vec<i64> {
-    if name.ends_with(".ndjson") {
-        return rows(std::str::from_utf8(bytes).unwrap()).iter().map(|row| row["id"].as_i64().unwrap()).collect();
-    }
-    let bytes = bytes::Bytes::copy_from_slice(bytes);
-    let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReader::try_new(bytes, 100).unwrap();
-    let batches = reader.map(|batch| batch.unwrap());
-    batches
-        .flat_map(|batch| {
-            let ids =
-                arrow_array::cast::AsArray::as_primitive::<arrow_array::types::Int64Type>(batch.column(0)).clone();
-            ids.values().to_vec()
-        })
-        .collect()
+fn ids(files: &Files) -> Vec<i64> {
+    seen(files, &Files::new()).into_iter().map(|(id, _)| id).collect()
 }
 
 /// Two runs of a table with a checkpoint, one of one in parts; a file that is changed is found.
@@ -61,7 +49,7 @@ async fn are_read_back(directory: &Directory) {
         let files = Box::pin(directory.files(format)).await;
         let shown: Vec<_> = files.iter().filter(|(name, _)| !name.starts_with(['.', '_'])).collect();
         assert_eq!((shown.len(), files.len()), (2, 3), "two parts, their manifest, and nothing else");
-        assert_eq!(shown.iter().flat_map(|(name, bytes)| ids_in(name, bytes)).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(ids(&files), [0, 1, 2]);
     }
     let to = format!("{}/kept", directory.path);
     let read = || place.read("kept").args(["--to", &to]).output().expect(0);
@@ -70,8 +58,7 @@ async fn are_read_back(directory: &Directory) {
     read();
     let kept = Box::pin(directory.files("kept")).await;
     let shown = || kept.iter().filter(|(name, _)| !name.starts_with(['.', '_']));
-    let ids: Vec<_> = shown().flat_map(|(name, bytes)| ids_in(name, bytes)).collect();
-    assert_eq!((ids, kept.len()), (vec![0, 1, 2, 3, 4], 4), "an epoch each");
+    assert_eq!((ids(&kept), kept.len()), (vec![0, 1, 2, 3, 4], 4), "an epoch each");
 
     let settings = Settings::new(directory.properties.clone(), &HashMap::new());
     let location = to.parse().unwrap();

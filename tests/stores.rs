@@ -16,6 +16,7 @@ use restmark::storage::{Location, Settings};
 use serde_json::{Value, json};
 
 use crate::crash::{self, Shelf};
+use crate::support::files::Files;
 use crate::support::hdfs::Hdfs;
 use crate::support::servers::Cache;
 use crate::support::stores::{Azurite, GcsStandIn, Moto};
@@ -48,8 +49,8 @@ impl Directory {
     }
 
     /// What stands in a directory below, by name.
-    pub(crate) async fn files(&self, below: &str) -> BTreeMap<String, Vec<u8>> {
-        let mut files = BTreeMap::new();
+    pub(crate) async fn files(&self, below: &str) -> Files {
+        let mut files = Files::new();
         match &self.raw {
             Raw::Objects(store, dir) => {
                 let prefix = Key::from(format!("{dir}/{below}"));
@@ -68,11 +69,6 @@ impl Directory {
             }
         }
         files
-    }
-
-    async fn texts(&self, below: &str) -> BTreeMap<String, String> {
-        let text = |bytes| String::from_utf8(bytes).expect("a text");
-        Box::pin(self.files(below)).await.into_iter().map(|(name, bytes)| (name, text(bytes))).collect()
     }
 
     pub(crate) async fn write(&self, name: &str, bytes: &[u8]) {
@@ -118,8 +114,8 @@ impl Shelf for Directory {
         Directory::store(self, effects)
     }
 
-    fn files<'a>(&'a self, dir: &'a str) -> BoxFuture<'a, BTreeMap<String, String>> {
-        Box::pin(self.texts(dir))
+    fn files<'a>(&'a self, dir: &'a str) -> BoxFuture<'a, Files> {
+        Box::pin(Self::files(self, dir))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Files in a directory of any store, one a part: written aside under a hidden name, made durable, then renamed into sight.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
 use std::sync::Arc;
@@ -29,8 +30,6 @@ pub(super) struct Files {
     existing: Existing,
     /// What a writer may hold back, in bytes.
     memory: usize,
-    /// It was staged by another process, which may have shown some of it.
-    is_again: bool,
     /// Of a run without a ledger, in a local directory: shared with the writers, so that nothing is removed under one
     /// that still writes.
     staging: Option<Arc<Staging>>,
@@ -82,7 +81,7 @@ impl Files {
         let staged = staging.as_ref().map_or_else(|| format!(".restmark-{run}"), |staging| staging.prefix());
         let visible_as = format!("{}-{run}", shown(table));
         let names = Names { table: table.to_owned(), run: run.to_owned(), staged, visible: visible_as, epoch: None };
-        Ok(Self { shelf, format, names, existing, memory: share(parts), is_again: false, staging })
+        Ok(Self { shelf, format, names, existing, memory: share(parts), staging })
     }
 
     /// Of an attempt at an epoch: other files stay.
@@ -98,34 +97,19 @@ impl Files {
         // A place that cannot be looked at takes no rows either.
         shelf.list().await?;
         let names = Names::of_epoch(table, epoch);
-        Ok(Self {
-            shelf,
-            format,
-            names,
-            existing: Existing::Append,
-            memory: share(parts),
-            is_again: false,
-            staging: None,
-        })
-    }
-
-    /// An epoch that was staged before, to be published.
-    pub(super) fn published(shelf: Shelf, table: &str, epoch: &Epoch) -> Self {
-        let names = Names::of_epoch(table, epoch);
-        let (format, existing) = (Format::default(), Existing::Append);
-        Self { shelf, format, names, existing, memory: 0, is_again: true, staging: None }
+        Ok(Self { shelf, format, names, existing: Existing::Append, memory: share(parts), staging: None })
     }
 
     async fn show(&self, parts: &[Finished], shown: &mut Vec<String>) -> Result<()> {
         let Names { table, run, visible, epoch, .. } = &self.names;
         let manifest = Manifest::new(table, run, epoch.as_ref().map(|epoch| epoch.number), parts);
         manifest.write(&self.shelf, visible).await?;
-        let there = if self.is_again { Some(self.shelf.list().await?) } else { None };
+        let there: HashSet<String> = self.shelf.list().await?.into_iter().collect();
         for file in parts.iter().filter_map(|part| part.file.as_ref()) {
-            let is_gone = |name: &String| there.as_ref().is_some_and(|there| !there.contains(name));
-            if is_gone(&file.staged) {
-                // Nobody removes what was decided before it was shown: whoever read it has taken it away.
-                if is_gone(&file.name) {
+            if !there.contains(&file.staged) {
+                // Another process has shown it. Nobody removes what was decided before that: whoever read it has taken it
+                // away.
+                if !there.contains(&file.name) {
                     tracing::warn!(file = self.shelf.describe(&file.name), "was shown, and is gone: taken for read");
                 }
                 continue;
@@ -393,6 +377,20 @@ pub(super) async fn none_of_epochs(shelf: &Shelf) -> Result<Vec<String>> {
 pub(super) async fn is_delta_table(shelf: &Shelf) -> Result<bool> {
     let is_entry = |name: &String| name.len() > 20 && name.as_bytes()[..20].iter().all(u8::is_ascii_digit);
     Ok(shelf.below("_delta_log").list().await?.iter().any(is_entry))
+}
+
+/// Whether a directory holds data that no manifest names.
+#[cfg(feature = "delta")]
+pub(super) async fn is_foreign(shelf: &Shelf) -> Result<bool> {
+    let (mut data, names) = (visible(shelf).await?, shelf.list().await?);
+    for name in names.iter().filter(|name| manifest::is_one(name)) {
+        if data.is_empty() {
+            break;
+        }
+        let Some(Ok(of)) = Manifest::read(shelf, name).await? else { continue };
+        data.retain(|name| !of.files.iter().any(|file| file.name == *name));
+    }
+    Ok(!data.is_empty())
 }
 
 /// Committed data: files whose names do not begin with `.` or `_`.

@@ -11,17 +11,22 @@ mod ndjson;
 #[cfg(feature = "sql")]
 mod one_file;
 mod part;
+mod place;
 mod staging;
 mod stdout;
+#[cfg(any(test, feature = "testing"))]
+pub mod suite;
 
 pub(crate) use cell::as_texts;
 #[cfg(feature = "sql")]
 pub(crate) use one_file::OneFile;
 pub use part::{Finished, Part, StagedFile};
+pub use place::{Directory, Place};
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use futures::future::BoxFuture;
@@ -112,78 +117,34 @@ impl Output {
             Destination::Null => Box::new(Null),
             Destination::Stdout => Box::new(stdout::Stdout::open()?),
             Destination::Files(to) => {
-                let place = Shelf::open(to, settings, Effects::default())?;
+                let place = Directory::new(to.clone(), self.format, settings.clone()).shelf()?;
                 match self.format {
                     #[cfg(feature = "delta")]
                     Format::Delta => Box::new(delta::Delta::once(place, table, existing, run, parts).await?),
-                    format => Box::new(
-                        files::Files::once(place.clone(), table, plain(format, &place).await?, existing, run, parts)
-                            .await?,
-                    ),
+                    format => {
+                        let format = place::plain(format, &place).await?;
+                        Box::new(files::Files::once(place, table, format, existing, run, parts).await?)
+                    }
                 }
+            }
+            Destination::Own(place) => {
+                let epoch = Epoch { ledger: run.to_owned(), number: 0, run: run.to_owned() };
+                place.open(table, &epoch, parts).await?
             }
         })
     }
 
-    /// Opens a directory for an attempt at an epoch; `None` where rows go elsewhere.
-    pub async fn epoch(
-        &self,
-        table: &str,
-        epoch: &Epoch,
-        parts: usize,
-        settings: &Settings,
-        effects: &Effects,
-    ) -> Result<Option<Box<dyn Sink>>> {
-        let Destination::Files(to) = &self.destination else { return Ok(None) };
-        let place = Shelf::open(to, settings, effects.clone())?;
-        Ok(Some(match self.format {
-            #[cfg(feature = "delta")]
-            Format::Delta => Box::new(delta::Delta::epoch(place, table, epoch, parts, effects).await?),
-            format => Box::new(
-                files::Files::epoch(place.clone(), table, plain(format, &place).await?, epoch, parts, effects).await?,
-            ),
-        }))
+    /// The place that takes rows by epochs; `None` where they are out as soon as they are written.
+    pub(crate) fn place(&self, settings: &Settings, effects: &Effects) -> Option<Arc<dyn Place>> {
+        match &self.destination {
+            Destination::Stdout | Destination::Null => None,
+            Destination::Files(to) => {
+                let directory = Directory::new(to.clone(), self.format, settings.clone()).watched(effects);
+                Some(Arc::new(directory))
+            }
+            Destination::Own(place) => Some(Arc::clone(place)),
+        }
     }
-}
-
-/// A format whose files are rows as soon as they are in sight.
-///
-/// # Errors
-/// Kind `Config` where nobody would see them.
-async fn plain(format: Format, place: &Shelf) -> Result<Format> {
-    if format == Format::Delta {
-        return Err(without_delta());
-    }
-    if files::is_delta_table(place).await? {
-        let said =
-            format!("{} is a Delta table, which would not see the files; say --format delta", place.describe(""));
-        return Err(Error::new(ErrorKind::Config, said));
-    }
-    Ok(format)
-}
-
-fn without_delta() -> Error {
-    let said = "this restmark writes no Delta tables: it was built without the feature delta";
-    Error::new(ErrorKind::Config, said)
-}
-
-/// A directory that an epoch was staged for by another process: to publish it, not to write.
-pub(crate) fn reopen(
-    to: &Location,
-    format: Format,
-    table: &str,
-    epoch: &Epoch,
-    settings: &Settings,
-    effects: &Effects,
-) -> Result<Box<dyn Sink>> {
-    let shelf = Shelf::open(to, settings, effects.clone())?;
-    Ok(match format {
-        #[cfg(feature = "delta")]
-        Format::Delta => Box::new(delta::Delta::published(shelf, table, epoch)?),
-        #[cfg(not(feature = "delta"))]
-        Format::Delta => return Err(without_delta()),
-        _ => Box::new(files::Files::published(shelf, table, epoch)),
-    })
 }
 
 /// The files that hold the rows of a Delta table; `None` where every file in sight is rows.
@@ -198,7 +159,7 @@ pub(crate) async fn held(place: &Shelf) -> Result<Option<BTreeSet<String>>> {
 }
 
 /// Where rows go.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Destination {
     /// Standard output (`-`).
     Stdout,
@@ -206,9 +167,29 @@ pub enum Destination {
     Null,
     /// A directory, local or of a store.
     Files(Location),
+    /// A place of your own.
+    Own(Arc<dyn Place>),
 }
 
+impl PartialEq for Destination {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Stdout, Self::Stdout) | (Self::Null, Self::Null) => true,
+            (Self::Files(one), Self::Files(other)) => one == other,
+            (Self::Own(one), Self::Own(other)) => one.name() == other.name(),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Destination {}
+
 impl Destination {
+    /// Whether rows wait there unseen until their epoch is decided.
+    pub(crate) fn takes_epochs(&self) -> bool {
+        matches!(self, Self::Files(_) | Self::Own(_))
+    }
+
     /// Reads `--to`: `-`, `null:`, a path or the URL of a store (R9).
     pub fn parse(text: &str) -> Result<Self> {
         match text {
@@ -228,6 +209,7 @@ impl fmt::Display for Destination {
             Self::Stdout => f.write_str("standard output"),
             Self::Null => f.write_str("nowhere"),
             Self::Files(to) => write!(f, "{to}"),
+            Self::Own(place) => f.write_str(&place.name()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod api;
 pub(crate) mod clocked;
+pub(crate) mod files;
 pub(crate) mod hdfs;
 pub(crate) mod http;
 pub(crate) mod place;

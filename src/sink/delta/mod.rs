@@ -30,7 +30,7 @@ pub(super) struct Delta {
     files: Files,
     /// The commit of an epoch, as the table's log names it: application and version.
     transaction: Option<(String, u64)>,
-    /// The table when the run began; of an epoch that another process staged it is not known.
+    /// The table when the run began, or the epoch was taken up.
     known: Option<Arc<Known>>,
     replaces: bool,
 }
@@ -62,13 +62,6 @@ impl Delta {
         let files = Files::epoch(shelf.clone(), table, FILES, epoch, parts, effects).await?;
         let transaction = Some(transaction(table, epoch));
         Ok(Self { shelf, log, files, transaction, known, replaces: false })
-    }
-
-    /// An epoch that was staged before, to be published.
-    pub(super) fn published(shelf: Shelf, table: &str, epoch: &Epoch) -> Result<Self> {
-        let files = Files::published(shelf.clone(), table, epoch);
-        let (log, transaction) = (Log::new(shelf.clone())?, Some(transaction(table, epoch)));
-        Ok(Self { shelf, log, files, transaction, known: None, replaces: false })
     }
 
     async fn publish_all(&self, parts: &[Finished]) -> Result<Vec<String>> {
@@ -182,7 +175,7 @@ pub(super) async fn held(shelf: &Shelf) -> Result<BTreeSet<String>> {
 async fn begin(shelf: &Shelf) -> Result<(Log, Option<Arc<Known>>)> {
     let log = Log::new(shelf.clone())?;
     let known = log.look().await?.map(Arc::new);
-    if known.is_none() && !super::files::visible(shelf).await?.is_empty() {
+    if known.is_none() && super::files::is_foreign(shelf).await? {
         let what = format!("{} holds files and is no Delta table; write to another directory", shelf.describe(""));
         return Err(Error::new(ErrorKind::Config, what));
     }

@@ -315,7 +315,7 @@ mod tests {
                 });
             }
         });
-        let names = names(dir.path()).unwrap();
+        let names = entries(dir.path()).unwrap();
         assert!(names.len() == 200 && !names.iter().any(|name| is_unborn(name)), "{names:?}");
     }
 
@@ -329,6 +329,6 @@ mod tests {
         assert!(files.create("folder", "a".into()).await.is_err() && files.create("link", "a".into()).await.is_err());
         assert!(files.below("link").list().await.is_err(), "a directory that was moved away is not empty");
         assert_eq!(files.read("file", 9).await.unwrap(), None);
-        assert_eq!(files.below("none").list().await.unwrap(), Vec::<String>::new());
+        assert_eq!(files.below("none").list().await.unwrap(), []);
     }
 }
