@@ -134,8 +134,8 @@ impl Suite<'_> {
         sink.sweep().await.map_err(said)?;
         self.sees("after the sweep").await?;
         let left = self.hidden().await?;
-        if left > before.max(1) + 1 {
-            return Err(format!("{left} hidden things are left of two attempts, {before} were there before"));
+        if left > before {
+            return Err(format!("{left} hidden things are left, {before} were there before"));
         }
         Ok(())
     }
