@@ -8,6 +8,8 @@ mod bodies;
 mod children;
 mod cli;
 mod crash;
+#[cfg(feature = "delta")]
+mod delta;
 mod epochs;
 mod explode;
 mod fuzz;
@@ -20,6 +22,7 @@ mod output;
 mod outputs;
 mod partitions;
 mod pushdown;
+mod readers;
 mod real;
 mod real_filters;
 mod real_partitions;

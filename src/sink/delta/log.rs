@@ -8,7 +8,7 @@ use std::time::Duration;
 use arrow_array::builder::{MapBuilder, MapFieldNames, StringBuilder};
 use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, StructArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use delta_kernel::committer::FileSystemCommitter;
+use delta_kernel::committer::{CommitMetadata, CommitResponse, Committer, FileSystemCommitter, PublishMetadata};
 use delta_kernel::engine::arrow_conversion::TryFromArrow as _;
 use delta_kernel::engine::arrow_data::ArrowEngineData;
 use delta_kernel::schema::StructType;
@@ -16,7 +16,7 @@ use delta_kernel::snapshot::{Snapshot, SnapshotRef};
 use delta_kernel::table_features::ColumnMappingMode;
 use delta_kernel::transaction::create_table::create_table;
 use delta_kernel::transaction::{CommitResult, UpdateTableOperation};
-use delta_kernel::{KernelError, KernelResult};
+use delta_kernel::{FilteredEngineData, KernelError, KernelResult, KernelResultIterator};
 use delta_kernel_default_engine::executor::tokio::TokioMultiThreadExecutor;
 use delta_kernel_default_engine::{DefaultEngine, DefaultEngineBuilder};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
@@ -158,6 +158,20 @@ impl Log {
         self.on_kernel(|engine| Snapshot::builder_for(ROOT).build(engine).map(Known).map(Some)).await
     }
 
+    /// Whether one more commit of ours could be made: everything of it is done but the writing.
+    ///
+    /// # Errors
+    /// Kind `Store` for a table that we cannot write to, as one that is partitioned by its columns.
+    pub(super) async fn rehearse(&self, known: &Known, replaces: bool) -> Result<()> {
+        let files = vec![Added { name: "rehearsal".to_owned(), size: 0, rows: 0, modified: 0 }];
+        let replaces = replaces.then(|| Some(known.version()));
+        let (known, change) = (known.0.clone(), Change { transaction: None, files, replaces });
+        self.on_kernel(move |engine| {
+            attempt(engine, Some(known), &change, &Schema::empty(), Box::new(Rehearsal)).map(drop)
+        })
+        .await
+    }
+
     /// The names of the files that hold the table's rows now.
     pub(super) async fn files(&self, known: &Known) -> Result<BTreeSet<String>> {
         let snapshot = known.0.clone();
@@ -204,7 +218,9 @@ impl Log {
                 known.takes(&rows).map_err(|error| self.at(error))?;
             }
             let (change, rows) = (change.clone(), rows.clone());
-            let made = self.on_kernel(move |engine| attempt(engine, known.map(|known| known.0), &change, &rows));
+            let made = self.on_kernel(move |engine| {
+                attempt(engine, known.map(|known| known.0), &change, &rows, Box::new(FileSystemCommitter::new()))
+            });
             if let Some(after) = made.await? {
                 self.keep_short(after).await;
                 return Ok(());
@@ -277,6 +293,7 @@ fn attempt(
     known: Option<SnapshotRef>,
     change: &Change,
     rows: &Schema,
+    committer: Box<dyn Committer>,
 ) -> KernelResult<Option<SnapshotRef>> {
     let transaction = change.transaction.as_ref();
     let transaction = transaction.map(|(id, version)| (id.clone(), i64::try_from(*version).unwrap_or(i64::MAX)));
@@ -288,7 +305,7 @@ fn attempt(
         if let Some((id, version)) = transaction {
             builder = builder.with_transaction_id(id, version);
         }
-        let mut made = builder.build(engine, Box::new(FileSystemCommitter::new()))?;
+        let mut made = builder.build(engine, committer)?;
         made.add_files(Box::new(ArrowEngineData::new(added)));
         return ended(made.commit(engine)?, engine);
     };
@@ -301,7 +318,7 @@ fn attempt(
     if change.replaces.is_none() {
         builder = builder.with_blind_append();
     }
-    let mut made = builder.build(engine, Box::new(FileSystemCommitter::new()))?;
+    let mut made = builder.build(engine, committer)?;
     if !made.logical_partition_columns().is_empty() {
         return Err(KernelError::unsupported("it is partitioned by columns, which restmark does not write"));
     }
@@ -327,6 +344,29 @@ fn ended<S: fmt::Debug>(result: CommitResult<S>, engine: &Engine) -> KernelResul
         },
         CommitResult::Conflicted(_) => Ok(None),
         CommitResult::Retryable(failed) => Err(failed.error),
+    }
+}
+
+/// Takes a commit and loses it, as if another writer had been faster.
+struct Rehearsal;
+
+impl Committer for Rehearsal {
+    fn commit(
+        &self,
+        _: &dyn delta_kernel::Engine,
+        mut actions: KernelResultIterator<'_, FilteredEngineData>,
+        commit: CommitMetadata,
+    ) -> KernelResult<CommitResponse> {
+        actions.try_for_each(|action| action.map(drop))?;
+        Ok(CommitResponse::Conflict { version: commit.version() })
+    }
+
+    fn is_catalog_committer(&self) -> bool {
+        false
+    }
+
+    fn publish(&self, _: &dyn delta_kernel::Engine, _: PublishMetadata) -> KernelResult<()> {
+        Ok(())
     }
 }
 

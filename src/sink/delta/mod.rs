@@ -38,16 +38,17 @@ pub(super) struct Delta {
 impl Delta {
     /// Of a run without a ledger. A table that takes no rows is known at once.
     pub(super) async fn once(shelf: Shelf, table: &str, existing: Existing, run: &str, parts: usize) -> Result<Self> {
-        let (log, known) = begin(&shelf).await?;
+        let replaces = existing == Existing::Overwrite;
+        let (log, known) = begin(&shelf, replaces).await?;
         if existing == Existing::Error && known.is_some() {
             let what = format!("{} is a Delta table already; say --mode append or overwrite", shelf.describe(""));
             return Err(Error::new(ErrorKind::Config, what));
         }
-        if existing == Existing::Overwrite {
+        if replaces {
             super::files::none_of_epochs(&shelf).await?;
         }
         let files = Files::once(shelf.clone(), table, FILES, Existing::Append, run, parts).await?;
-        Ok(Self { shelf, log, files, transaction: None, known, replaces: existing == Existing::Overwrite })
+        Ok(Self { shelf, log, files, transaction: None, known, replaces })
     }
 
     /// Of an attempt at an epoch.
@@ -58,7 +59,7 @@ impl Delta {
         parts: usize,
         effects: &Effects,
     ) -> Result<Self> {
-        let (log, known) = begin(&shelf).await?;
+        let (log, known) = begin(&shelf, false).await?;
         let files = Files::epoch(shelf.clone(), table, FILES, epoch, parts, effects).await?;
         let transaction = Some(transaction(table, epoch));
         Ok(Self { shelf, log, files, transaction, known, replaces: false })
@@ -171,13 +172,16 @@ pub(super) async fn held(shelf: &Shelf) -> Result<BTreeSet<String>> {
     }
 }
 
-/// The table as a run finds it.
-async fn begin(shelf: &Shelf) -> Result<(Log, Option<Arc<Known>>)> {
+/// The table as a run finds it, which could take a commit.
+async fn begin(shelf: &Shelf, replaces: bool) -> Result<(Log, Option<Arc<Known>>)> {
     let log = Log::new(shelf.clone())?;
     let known = log.look().await?.map(Arc::new);
     if known.is_none() && super::files::is_foreign(shelf).await? {
         let what = format!("{} holds files and is no Delta table; write to another directory", shelf.describe(""));
         return Err(Error::new(ErrorKind::Config, what));
+    }
+    if let Some(known) = &known {
+        log.rehearse(known, replaces).await?;
     }
     Ok((log, known))
 }
