@@ -6,30 +6,33 @@ conformance := $(or $(RESTMARK_CONFORMANCE),../shared/conformance/run.py)
 
 export RESTMARK_TEST_CACHE := $(cache)
 
-.PHONY: build test lint soak fuzz bench bench-setup bench-decode bench-read bench-partitions bench-peers bench-flights doc
+.PHONY: build test lint soak fuzz bench bench-setup bench-decode bench-read bench-partitions bench-epochs bench-peers \
+	bench-flights doc
 
 build:
 	cargo build --release
 
 # One profile and one set of features for everything, so that nothing is built twice: the hot path is optimised, so that
-# real data is read at full speed, DataFusion and the rest is not. The binary is built by `cargo test` alone: what the
+# real data is read at full speed, DataFusion, Delta and the rest are not. The binary is built by `cargo test` alone: what the
 # tests depend on switches features of shared dependencies on, and `build` would compile those once more.
 test:
 	scripts/setup
-	cargo test --profile ci --features sql
+	cargo test --profile ci --features sql,delta
 	@if [ -f "$(conformance)" ]; then python3 "$(conformance)" --bin "$(target)/ci/restmark" --step 5; \
 	else echo "no conformance suite at $(conformance): left out"; fi
 
 lint:
 	cargo fmt --check
-	cargo clippy --profile ci --features sql --all-targets -- -D warnings
+	cargo clippy --profile ci --features sql,delta --all-targets -- -D warnings
 
-# What happens only now and then: the binary killed a thousand times on each kind of store, then the kill test, the
-# gate tests and the real servers over and over.
+# What happens only now and then: the binary killed a thousand times on each kind of store and output, then the kill test,
+# the gate tests and the real servers over and over.
 soak:
 	scripts/setup
-	RESTMARK_KILL_ROUNDS=$(or $(KILLS),1000) cargo test --release --test integration -- --nocapture killed_at_random
-	for round in $$(seq $(or $(ROUNDS),20)); do cargo test --release --test integration -- gate:: kill:: real:: || exit 1; done
+	RESTMARK_KILL_ROUNDS=$(or $(KILLS),1000) cargo test --profile ci --features sql,delta --test integration -- \
+		--nocapture killed_at_random
+	for round in $$(seq $(or $(ROUNDS),20)); do \
+		cargo test --profile ci --features sql,delta --test integration -- gate:: kill:: real:: || exit 1; done
 
 # Each fuzz target for a time (SECONDS=60, TARGET=page for one alone); `make test` reads their seeds without a fuzzer.
 fuzz:
@@ -41,6 +44,7 @@ bench:
 	$(MAKE) bench-decode
 	$(MAKE) bench-read
 	$(MAKE) bench-partitions
+	$(MAKE) bench-epochs
 	$(MAKE) bench-peers
 	$(MAKE) bench-flights
 
@@ -62,6 +66,12 @@ bench-read: build bench-setup
 bench-partitions: build
 	python3 benches/partitions.py --bin "$(target)/release/restmark"
 
+# With Delta tables, which the plain release build has not.
+bench-epochs:
+	cargo build --release --features delta
+	scripts/setup
+	python3 benches/epochs.py --bin "$(target)/release/restmark" --formats parquet,ndjson,delta
+
 bench-peers: build bench-setup
 	CARGO_TARGET_DIR="$(abspath $(target))" cargo build --release --locked --manifest-path benches/peers/faucet/Cargo.toml \
 		|| echo "bench-peers: faucet-source-rest does not build here: left out"
@@ -72,4 +82,4 @@ bench-flights: build
 	python3 benches/flights.py --bin "$(target)/release/restmark"
 
 doc:
-	RUSTDOCFLAGS="-D warnings" cargo doc --profile ci --features sql --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --profile ci --features sql,delta --no-deps

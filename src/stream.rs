@@ -73,7 +73,7 @@ pub struct BatchReport {
     pub counts: Counts,
     /// The files that hold its rows.
     pub files: Vec<String>,
-    /// How far its end lies behind now.
+    /// How far its end lies behind the moment when the batch was done.
     pub lag: TimeDelta,
     /// The watermark after it.
     pub watermark: Option<Instant>,
@@ -107,7 +107,9 @@ impl Stream {
             let began = driver.now();
             while let Some(report) = self.batch(source, &epochs, meters, end, driver.now()).await? {
                 let is_behind = report.window.end < end;
-                driver.report(report);
+                // Of a batch that took long, not of the moment when it began.
+                let lag = driver.now() - report.window.end;
+                driver.report(BatchReport { lag, ..report });
                 if !is_behind || driver.wait(began).await {
                     break;
                 }

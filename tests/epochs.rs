@@ -399,8 +399,26 @@ fn rounds() -> usize {
     std::env::var("RESTMARK_KILL_ROUNDS").map_or(30, |rounds| rounds.parse().expect("a number"))
 }
 
+/// The outputs that a binary is killed with; those of the soak are all, as often as `RESTMARK_KILL_ROUNDS` says.
+fn killed_with() -> Vec<&'static str> {
+    let mut formats = vec!["ndjson"];
+    if cfg!(feature = "delta") {
+        formats.push("delta");
+    }
+    if std::env::var_os("RESTMARK_KILL_ROUNDS").is_some() {
+        formats.extend(["parquet", "csv", "arrow"]);
+    }
+    formats
+}
+
 #[test]
 fn r29_a_binary_killed_at_random_shows_each_row_once() {
+    for format in killed_with() {
+        killed_at_random(format);
+    }
+}
+
+fn killed_at_random(format: &str) {
     let world = World::new(Box::new(Local::new()));
     let out = format!("{}/out", world.at.path());
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -409,7 +427,7 @@ fn r29_a_binary_killed_at_random_shows_each_row_once() {
     for round in 0..rounds() {
         rows += 2;
         world.rows(rows);
-        let running = world.place.run(&["read", "CONFIG", "rows", "--to", &out, "--format", "ndjson"]).spawn();
+        let running = world.place.run(&["read", "CONFIG", "rows", "--to", &out, "--format", format]).spawn();
         std::thread::sleep(std::time::Duration::from_micros(random.u64(0..60_000)));
         running.signal("KILL");
         match running.output() {
@@ -417,11 +435,11 @@ fn r29_a_binary_killed_at_random_shows_each_row_once() {
             ended => drop(ended.expect(0)),
         }
         let seen = runtime.block_on(world.visible());
-        assert!(seen.iter().copied().eq((0..).take(seen.len())), "round {round}: {seen:?}");
+        assert!(seen.iter().copied().eq((0..).take(seen.len())), "{format}, round {round}: {seen:?}");
     }
-    world.place.run(&["read", "CONFIG", "rows", "--to", &out, "--format", "ndjson"]).output().expect(0);
-    assert_eq!(runtime.block_on(world.visible()), (0..rows).collect::<Vec<_>>());
-    assert!(killed > 0, "nobody was killed");
+    world.place.run(&["read", "CONFIG", "rows", "--to", &out, "--format", format]).output().expect(0);
+    assert_eq!(runtime.block_on(world.visible()), (0..rows).collect::<Vec<_>>(), "{format}");
+    assert!(killed > 0, "{format}: nobody was killed");
 }
 
 #[test]

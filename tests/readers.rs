@@ -1,4 +1,4 @@
-//! What restmark writes is read by others: pyarrow, DuckDB, deltalake and Spark see the rows of every format (R29).
+//! What restmark writes is read by others: pyarrow, `DuckDB`, deltalake and Spark see the rows of every format (R29).
 
 use std::path::Path;
 use std::process::Command;

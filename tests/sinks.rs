@@ -1,13 +1,10 @@
 //! Places and their sinks are held to one suite: directories of every format on every kind of store, Delta tables, and one
 //! that is not ours (R29).
 
-use std::collections::BTreeMap;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray as _;
-use arrow_array::types::Int64Type;
 use futures::future::BoxFuture;
 use restmark::integrity::Crc;
 use restmark::run::{BatchRun, Outcome};
@@ -19,7 +16,7 @@ use serde_json::json;
 
 use crate::crash::{Local, Shelf};
 use crate::stores::{hdfs, s3};
-use crate::support::files::seen;
+use crate::support::files::{Files, of_batch, seen};
 use crate::support::hdfs::Hdfs;
 use crate::support::servers::Cache;
 use crate::support::stores::Moto;
@@ -37,7 +34,7 @@ impl Of<'_> {
         format!("{}/out {:?}", self.at.path(), self.format)
     }
 
-    async fn files(&self, below: &str) -> crate::support::files::Files {
+    async fn files(&self, below: &str) -> Files {
         self.at.files(&format!("out {:?}{below}", self.format)).await
     }
 }
@@ -218,11 +215,7 @@ impl Sink for MemorySink {
 
 impl Writer for MemoryWriter {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let ids = batch.column(0).as_primitive::<Int64Type>();
-        let names = batch.column_by_name("name").map(|names| names.as_string::<i32>());
-        let name =
-            |row| names.and_then(|names| arrow_array::Array::is_valid(names, row).then(|| names.value(row).to_owned()));
-        self.rows.extend(ids.values().iter().enumerate().map(|(row, id)| (*id, name(row))));
+        self.rows.extend(of_batch(batch));
         self.content.add_batch(batch)
     }
 

@@ -60,7 +60,7 @@ impl Suite<'_> {
     async fn shows_what_is_published(&mut self) -> Result<(), String> {
         let epoch = self.epoch("first");
         let sink = self.sink(&epoch, 1).await?;
-        let finished = write(&*sink, Part::All, &[0..3, 3..3, 3..5]).await?;
+        let finished = write(&*sink, Part::All, &[(0, 3), (3, 3), (3, 5)]).await?;
         let sum = |batches: &[RecordBatch]| {
             let mut crc = Crc::new();
             batches.iter().try_for_each(|batch| crc.add_batch(batch)).map_err(|e| e.to_string()).map(|()| crc.value())
@@ -78,7 +78,7 @@ impl Suite<'_> {
         let parts = (0..8_u32).map(|number| {
             let from = 100 + i64::from(number) * 10;
             let part = Part::Number(number as usize);
-            let ranges: Vec<_> = (from..from + 10).map(|id| id..id + 1).collect();
+            let ranges: Vec<_> = (from..from + 10).map(|id| (id, id + 1)).collect();
             let sink = &*sink;
             async move { write(sink, part, &ranges).await }
         });
@@ -99,8 +99,8 @@ impl Suite<'_> {
         let kept = {
             let sink = self.sink(&epoch, 2).await?;
             let parts = [
-                write(&*sink, Part::Number(0), &[200..203]).await?,
-                write(&*sink, Part::Number(1), &[203..205]).await?,
+                write(&*sink, Part::Number(0), &[(200, 203)]).await?,
+                write(&*sink, Part::Number(1), &[(203, 205)]).await?,
             ];
             serde_json::to_string(&parts).map_err(|e| e.to_string())?
         };
@@ -114,7 +114,7 @@ impl Suite<'_> {
     async fn publishes_twice(&mut self) -> Result<(), String> {
         let epoch = self.epoch("twice");
         let sink = self.sink(&epoch, 1).await?;
-        let parts = [write(&*sink, Part::All, &[300..304]).await?];
+        let parts = [write(&*sink, Part::All, &[(300, 304)]).await?];
         let (one, other) = (self.sink(&epoch, 1).await?, self.sink(&epoch, 1).await?);
         let both = try_join_all([one.publish(&parts), other.publish(&parts)]).await;
         both.map_err(|e| format!("at the same time: {e}"))?;
@@ -127,9 +127,9 @@ impl Suite<'_> {
         let dead = self.epoch("one");
         let winner = Epoch { run: "other".to_owned(), ..dead.clone() };
         let before = self.hidden().await?;
-        let _ = write(&*self.sink(&dead, 1).await?, Part::All, &[400..402]).await?;
+        let _ = write(&*self.sink(&dead, 1).await?, Part::All, &[(400, 402)]).await?;
         let sink = self.sink(&winner, 1).await?;
-        let parts = [write(&*sink, Part::All, &[400..403]).await?];
+        let parts = [write(&*sink, Part::All, &[(400, 403)]).await?];
         self.publish(&*sink, &parts, 400..403).await?;
         sink.sweep().await.map_err(said)?;
         self.sees("after the sweep").await?;
@@ -144,14 +144,14 @@ impl Suite<'_> {
     async fn forgets_what_is_withdrawn(&mut self) -> Result<(), String> {
         let lost = self.epoch("lost");
         let sink = self.sink(&lost, 1).await?;
-        let parts = [write(&*sink, Part::All, &[500..502]).await?];
+        let parts = [write(&*sink, Part::All, &[(500, 502)]).await?];
         sink.withdraw(&parts).await;
         sink.withdraw(&parts).await;
         self.sees("after a run was withdrawn").await?;
         // The epoch is still to be had.
         let again = Epoch { run: "again".to_owned(), ..lost };
         let sink = self.sink(&again, 1).await?;
-        let parts = [write(&*sink, Part::All, &[510..512]).await?];
+        let parts = [write(&*sink, Part::All, &[(510, 512)]).await?];
         self.publish(&*sink, &parts, 510..512).await
     }
 
@@ -162,7 +162,7 @@ impl Suite<'_> {
         let mut writer = sink.part(Part::Number(0)).map_err(said)?;
         writer = on_thread(move || writer.write(&batch(600..605)).map(|()| writer)).await?;
         drop(writer);
-        let parts = [write(&*sink, Part::Number(1), &[610..612]).await?];
+        let parts = [write(&*sink, Part::Number(1), &[(610, 612)]).await?];
         self.publish(&*sink, &parts, 610..612).await
     }
 
@@ -170,11 +170,11 @@ impl Suite<'_> {
     async fn leaves_others_alone(&mut self) -> Result<(), String> {
         let theirs = Epoch { ledger: "theirs".to_owned(), number: 0, run: "them".to_owned() };
         let (other, own) = (self.sink(&theirs, 1).await?, self.epoch("own"));
-        let waiting = [write(&*other, Part::All, &[700..702]).await?];
+        let waiting = [write(&*other, Part::All, &[(700, 702)]).await?];
         let sink = self.sink(&own, 1).await?;
-        let parts = [write(&*sink, Part::All, &[710..712]).await?];
+        let parts = [write(&*sink, Part::All, &[(710, 712)]).await?];
         let later = self.epoch("later");
-        let next = [write(&*self.sink(&later, 1).await?, Part::All, &[720..722]).await?];
+        let next = [write(&*self.sink(&later, 1).await?, Part::All, &[(720, 722)]).await?];
         self.publish(&*sink, &parts, 710..712).await?;
         sink.sweep().await.map_err(said)?;
         self.publish(&*other, &waiting, 700..702).await?;
@@ -241,9 +241,9 @@ fn batch(ids: std::ops::Range<i64>) -> RecordBatch {
 }
 
 /// Writes a part where blocking is allowed, as a run does.
-async fn write(sink: &dyn Sink, part: Part, batches: &[std::ops::Range<i64>]) -> Result<Finished, String> {
+async fn write(sink: &dyn Sink, part: Part, batches: &[(i64, i64)]) -> Result<Finished, String> {
     let (mut writer, batches): (Box<dyn Writer>, Vec<_>) =
-        (sink.part(part).map_err(said)?, batches.iter().cloned().map(batch).collect());
+        (sink.part(part).map_err(said)?, batches.iter().map(|(from, to)| batch(*from..*to)).collect());
     on_thread(move || {
         batches.iter().try_for_each(|batch| writer.write(batch))?;
         writer.finish()

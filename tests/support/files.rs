@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray as _;
+use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub(crate) fn seen(files: &Files, log: &Files) -> Vec<(i64, Option<String>)> {
 
 /// The files that the commits of a log leave; `None` where there is no log.
 fn held(log: &Files) -> Option<BTreeSet<String>> {
-    let commits = log.iter().filter(|(name, _)| name.ends_with(".json") && name.len() == 25);
+    let commits = log.iter().filter(|(name, _)| name.strip_suffix(".json").is_some_and(|stem| stem.len() == 20));
     let mut held = BTreeSet::new();
     let mut count = 0;
     for (place, (name, bytes)) in commits.enumerate() {
@@ -74,9 +74,10 @@ fn rows(name: &str, bytes: &[u8]) -> Vec<(i64, Option<String>)> {
     }
 }
 
-fn of_batch(batch: &RecordBatch) -> Vec<(i64, Option<String>)> {
+/// The rows of a batch.
+pub(crate) fn of_batch(batch: &RecordBatch) -> Vec<(i64, Option<String>)> {
     let ids = batch.column_by_name("id").expect("ids").as_primitive::<Int64Type>();
-    let names = batch.column_by_name("name").map(|names| names.as_string::<i32>());
+    let names = batch.column_by_name("name").map(AsArray::as_string::<i32>);
     let name = |row: usize| {
         names.and_then(|names| arrow_array::Array::is_valid(names, row).then(|| names.value(row).to_owned()))
     };

@@ -74,8 +74,26 @@ pub(super) struct Change {
     /// Tells this commit from any other of the same application: `(id, version)`.
     pub(super) transaction: Option<(String, u64)>,
     pub(super) files: Vec<Added>,
-    /// Whether the files replace all there were, as they stood at this version.
-    pub(super) replaces: Option<Option<u64>>,
+    pub(super) rows: Rows,
+}
+
+/// What becomes of the rows that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rows {
+    /// They stay.
+    Join,
+    /// They go, as they stood at this version; `None` is no table.
+    Replace(Option<u64>),
+}
+
+impl Rows {
+    /// As the table's history calls it.
+    fn mode(self) -> &'static str {
+        match self {
+            Self::Join => "Append",
+            Self::Replace(_) => "Overwrite",
+        }
+    }
 }
 
 /// A file of rows.
@@ -164,8 +182,8 @@ impl Log {
     /// Kind `Store` for a table that we cannot write to, as one that is partitioned by its columns.
     pub(super) async fn rehearse(&self, known: &Known, replaces: bool) -> Result<()> {
         let files = vec![Added { name: "rehearsal".to_owned(), size: 0, rows: 0, modified: 0 }];
-        let replaces = replaces.then(|| Some(known.version()));
-        let (known, change) = (known.0.clone(), Change { transaction: None, files, replaces });
+        let rows = if replaces { Rows::Replace(Some(known.version())) } else { Rows::Join };
+        let (known, change) = (known.0.clone(), Change { transaction: None, files, rows });
         self.on_kernel(move |engine| {
             attempt(engine, Some(known), &change, &Schema::empty(), Box::new(Rehearsal)).map(drop)
         })
@@ -210,7 +228,7 @@ impl Log {
             {
                 return Ok(());
             }
-            if change.replaces.is_some_and(|version| version != known.as_ref().map(Known::version)) {
+            if matches!(change.rows, Rows::Replace(version) if version != known.as_ref().map(Known::version)) {
                 let said = "conflict: the Delta table was changed while this run read; nothing of it was replaced";
                 return Err(self.at(Error::new(ErrorKind::Conflict, said)));
             }
@@ -234,7 +252,7 @@ impl Log {
     /// Writes a checkpoint of the log now and then, so that nobody has to read all of it. One that fails does no harm.
     async fn keep_short(&self, after: SnapshotRef) {
         let every = after.table_properties().checkpoint_interval.map_or(CHECKPOINT_EVERY, Into::into);
-        if after.version() == 0 || after.version() % every != 0 {
+        if after.version() == 0 || !after.version().is_multiple_of(every) {
             return;
         }
         if let Err(error) = self.on_kernel(move |engine| after.checkpoint(engine, None).map(drop)).await {
@@ -313,9 +331,8 @@ fn attempt(
     if let Some((id, version)) = transaction {
         builder = builder.with_transaction_id(id, version);
     }
-    let mode = if change.replaces.is_some() { "Overwrite" } else { "Append" };
-    builder = builder.with_operation_parameters([("mode", Some(mode))]);
-    if change.replaces.is_none() {
+    builder = builder.with_operation_parameters([("mode", Some(change.rows.mode()))]);
+    if change.rows == Rows::Join {
         builder = builder.with_blind_append();
     }
     let mut made = builder.build(engine, committer)?;
@@ -325,7 +342,7 @@ fn attempt(
     if made.write_state()?.write_context_builder().build()?.column_mapping_mode() != ColumnMappingMode::None {
         return Err(KernelError::unsupported("it maps its columns to other names, which restmark does not write"));
     }
-    if change.replaces.is_some() {
+    if change.rows != Rows::Join {
         for found in known.scan_builder().build()?.scan_metadata(engine)? {
             made.remove_files(found?.scan_files);
         }

@@ -11,7 +11,7 @@ use arrow_schema::SchemaRef;
 use futures::future::BoxFuture;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use self::log::{Added, Change, Known, Log};
+use self::log::{Added, Change, Known, Log, Rows};
 use super::files::Files;
 use super::{Epoch, Existing, Finished, Format, Part, Sink, StagedFile, Writer};
 use crate::effect::Effects;
@@ -76,16 +76,17 @@ impl Delta {
         let mut staged: Vec<(&Finished, &StagedFile)> =
             parts.iter().filter_map(|part| Some((part, part.file.as_ref()?))).collect();
         staged.sort_unstable_by_key(|(part, _)| part.part);
-        let replaces = self.replaces.then(|| self.known.as_ref().map(|known| known.version()));
+        let version = self.known.as_ref().map(|known| known.version());
+        let rows = if self.replaces { Rows::Replace(version) } else { Rows::Join };
         if staged.is_empty() && (!self.replaces || self.known.is_none()) {
             return Ok(shown);
         }
         let files = self.as_they_stand(&staged).await?;
-        let rows = match staged.first() {
+        let schema = match staged.first() {
             Some((_, first)) => self.schema_of(&first.name).await?,
             None => Arc::new(arrow_schema::Schema::empty()),
         };
-        self.log.commit(Change { transaction: self.transaction.clone(), files, replaces }, rows).await?;
+        self.log.commit(Change { transaction: self.transaction.clone(), files, rows }, schema).await?;
         Ok(shown)
     }
 
@@ -122,7 +123,7 @@ impl Delta {
 
 impl Sink for Delta {
     fn part(&self, part: Part) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(Checked { inner: self.files.part(part)?, known: self.known.clone(), is_checked: false }))
+        Ok(Box::new(Checked { inner: self.files.part(part)?, known: self.known.clone(), is_first: true }))
     }
 
     fn publish<'a>(&'a self, parts: &'a [Finished]) -> BoxFuture<'a, Result<Vec<String>>> {
@@ -143,17 +144,17 @@ impl Sink for Delta {
 struct Checked {
     inner: Box<dyn Writer>,
     known: Option<Arc<Known>>,
-    is_checked: bool,
+    is_first: bool,
 }
 
 impl Writer for Checked {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        if !self.is_checked {
+        if self.is_first {
             match &self.known {
                 Some(known) => known.takes(&batch.schema())?,
                 None => log::columns(&batch.schema()).map(drop)?,
             }
-            self.is_checked = true;
+            self.is_first = false;
         }
         self.inner.write(batch)
     }

@@ -66,13 +66,13 @@ impl LogStore {
 
     async fn in_dir(&self, dir: Option<&Path>) -> Result<Vec<ObjectMeta>> {
         let dir = dir.map(Path::as_ref).unwrap_or_default();
-        let shelf = if dir.is_empty() { self.table.clone() } else { self.table.below(dir) };
+        let files = if dir.is_empty() { self.table.clone() } else { self.table.below(dir) };
         let meta = |Entry { name, size, modified }| {
             let location = if dir.is_empty() { name } else { format!("{dir}/{name}") };
             let last_modified = DateTime::from_timestamp_millis(modified).unwrap_or_default();
             Ok(ObjectMeta { location: Path::parse(location)?, last_modified, size, e_tag: None, version: None })
         };
-        shelf.entries().await.map_err(failed)?.into_iter().map(meta).collect()
+        files.entries().await.map_err(failed)?.into_iter().map(meta).collect()
     }
 
     async fn meta(&self, path: &Path) -> Result<ObjectMeta> {

@@ -315,8 +315,8 @@ mod tests {
                 });
             }
         });
-        let names = entries(dir.path()).unwrap();
-        assert!(names.len() == 200 && !names.iter().any(|name| is_unborn(name)), "{names:?}");
+        let files = entries(dir.path()).unwrap();
+        assert!(files.len() == 200 && !files.iter().any(|file| is_unborn(&file.name)), "{files:?}");
     }
 
     #[tokio::test]
