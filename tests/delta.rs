@@ -170,6 +170,19 @@ fn r29_a_delta_table_that_takes_no_such_rows_moves_nothing() {
 }
 
 #[test]
+fn r29_a_ledger_that_begins_again_is_not_taken_for_the_one_before() {
+    let (api, place) = world();
+    tell(&api, 4);
+    let read = || place.read("a").args(["--to", "out", "--format", "delta"]).output();
+    read().expect(0);
+    std::fs::remove_dir_all(place.path("state")).unwrap();
+    tell(&api, 6);
+    read().expect(5).says("has epoch 0 of this ledger");
+    assert_eq!(ids(&place.path("out")), [0, 1, 2, 3]);
+    assert!(!place.path("state/a.checkpoint.json").exists(), "the position moved past rows that nobody sees");
+}
+
+#[test]
 fn r29_a_delta_table_is_not_mixed_with_plain_files() {
     let (api, place) = world();
     tell(&api, 4);

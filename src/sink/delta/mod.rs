@@ -33,13 +33,15 @@ pub(super) struct Delta {
     /// The table when the run began, or the epoch was taken up.
     known: Option<Arc<Known>>,
     replaces: bool,
+    /// The log had the commit of the epoch when it was opened: it may be published again, but nothing else be written for it.
+    is_held: bool,
 }
 
 impl Delta {
     /// Of a run without a ledger. A table that takes no rows is known at once.
     pub(super) async fn once(shelf: Shelf, table: &str, existing: Existing, run: &str, parts: usize) -> Result<Self> {
         let replaces = existing == Existing::Overwrite;
-        let (log, known) = begin(&shelf, replaces).await?;
+        let (log, known) = look(&shelf).await?;
         if existing == Existing::Error && known.is_some() {
             let what = format!("{} is a Delta table already; say --mode append or overwrite", shelf.describe(""));
             return Err(Error::new(ErrorKind::Config, what));
@@ -47,8 +49,11 @@ impl Delta {
         if replaces {
             super::files::none_of_epochs(&shelf).await?;
         }
+        if let Some(known) = &known {
+            log.rehearse(known, replaces).await?;
+        }
         let files = Files::once(shelf.clone(), table, FILES, Existing::Append, run, parts).await?;
-        Ok(Self { shelf, log, files, transaction: None, known, replaces })
+        Ok(Self { shelf, log, files, transaction: None, known, replaces, is_held: false })
     }
 
     /// Of an attempt at an epoch.
@@ -59,10 +64,17 @@ impl Delta {
         parts: usize,
         effects: &Effects,
     ) -> Result<Self> {
-        let (log, known) = begin(&shelf, false).await?;
+        let (log, known) = look(&shelf).await?;
+        let (application, version) = transaction(table, epoch);
+        let mut is_held = false;
+        if let Some(known) = &known {
+            is_held = log.holds(known, &application, version).await?;
+            if !is_held {
+                log.rehearse(known, false).await?;
+            }
+        }
         let files = Files::epoch(shelf.clone(), table, FILES, epoch, parts, effects).await?;
-        let transaction = Some(transaction(table, epoch));
-        Ok(Self { shelf, log, files, transaction, known, replaces: false })
+        Ok(Self { shelf, log, files, transaction: Some((application, version)), known, replaces: false, is_held })
     }
 
     async fn publish_all(&self, parts: &[Finished]) -> Result<Vec<String>> {
@@ -123,6 +135,14 @@ impl Delta {
 
 impl Sink for Delta {
     fn part(&self, part: Part) -> Result<Box<dyn Writer>> {
+        if let Some((application, version)) = self.transaction.as_ref().filter(|_| self.is_held) {
+            // Its rows would be taken for those that are there, and never be shown.
+            let said = format!(
+                "conflict: the Delta table has epoch {version} of this ledger ({application}) already: another run was \
+                 faster, or the ledger was removed and begins again; give it another place then"
+            );
+            return Err(Error::new(ErrorKind::Conflict, said).with("path", self.shelf.describe("")));
+        }
         Ok(Box::new(Checked { inner: self.files.part(part)?, known: self.known.clone(), is_first: true }))
     }
 
@@ -173,16 +193,13 @@ pub(super) async fn held(shelf: &Shelf) -> Result<BTreeSet<String>> {
     }
 }
 
-/// The table as a run finds it, which could take a commit.
-async fn begin(shelf: &Shelf, replaces: bool) -> Result<(Log, Option<Arc<Known>>)> {
+/// The table as a run finds it.
+async fn look(shelf: &Shelf) -> Result<(Log, Option<Arc<Known>>)> {
     let log = Log::new(shelf.clone())?;
     let known = log.look().await?.map(Arc::new);
     if known.is_none() && super::files::is_foreign(shelf).await? {
         let what = format!("{} holds files and is no Delta table; write to another directory", shelf.describe(""));
         return Err(Error::new(ErrorKind::Config, what));
-    }
-    if let Some(known) = &known {
-        log.rehearse(known, replaces).await?;
     }
     Ok((log, known))
 }
