@@ -7,7 +7,8 @@
 //! `commits/N` decides. Before it nothing is seen of the epoch, and the next run reads the same again under the same
 //! number. After it everything that follows can be repeated, and is, before anything new is read.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -49,6 +50,10 @@ pub(crate) struct Epochs<'a> {
     /// Tells this ledger from others whose rows go to the same place.
     id: String,
     effects: Effects,
+    /// Where the rows go, opened for each epoch.
+    place: OnceLock<Option<Arc<dyn Place>>>,
+    /// Whether this process has swept: what dies later than that is swept by the next, unless it was at work on our epoch.
+    is_swept: AtomicBool,
 }
 
 /// An epoch that was begun: this attempt at it.
@@ -56,6 +61,8 @@ pub(crate) struct Epochs<'a> {
 pub(crate) struct Begun {
     pub(crate) offsets: Offsets,
     pub(crate) epoch: Epoch,
+    /// Whether another attempt had begun it: it may have left something.
+    is_again: bool,
 }
 
 /// What an attempt has to show for itself.
@@ -87,7 +94,8 @@ impl<'a> Epochs<'a> {
     fn new(source: &'a Source, table: &'a str, root: &Shelf) -> Self {
         let id = hex(&Sha256::digest(root.describe("")))[..12].to_owned();
         let effects = source.effects().clone();
-        Self { source, table, ledger: Ledger::new(table, root), id, effects }
+        let ledger = Ledger::new(table, root);
+        Self { source, table, ledger, id, effects, place: OnceLock::new(), is_swept: AtomicBool::new(false) }
     }
 
     /// Where the epochs stand, after everything that was decided has been done.
@@ -115,13 +123,13 @@ impl<'a> Epochs<'a> {
     }
 
     async fn roll_forward(&self, newest: &Commits<Staged>, output: Option<&Output>) -> Result<()> {
-        let Some(staged) = &newest.staged else { return self.follow(newest, None).await.map(drop) };
+        let Some(staged) = &newest.staged else { return self.follow(newest, None, true).await.map(drop) };
         let place = match staged.format {
             Some(format) => self.directory(staged, format).await?,
             None => own(staged, output)?,
         };
         let sink = place.open(self.table, &self.epoch(newest.epoch, &newest.run), 1).await?;
-        self.follow(newest, Some(&*sink)).await.map(drop)
+        self.follow(newest, Some(&*sink), true).await.map(drop)
     }
 
     /// The directory that an epoch was staged in, which holds what was staged.
@@ -149,7 +157,7 @@ impl<'a> Epochs<'a> {
             return Err(Error::new(ErrorKind::Store, said).with("table", self.table));
         }
         if let Some(pending) = &head.pending {
-            return Ok(Begun { offsets: pending.clone(), epoch });
+            return Ok(Begun { offsets: pending.clone(), epoch, is_again: true });
         }
         let offsets = Offsets {
             table: self.table.to_owned(),
@@ -160,13 +168,13 @@ impl<'a> Epochs<'a> {
             window,
         };
         self.ledger.begin(&offsets).await?;
-        Ok(Begun { offsets, epoch })
+        Ok(Begun { offsets, epoch, is_again: false })
     }
 
     /// Opens the output for an attempt: what takes epochs stages them unseen, anything else takes rows at once.
     pub(crate) async fn open(&self, output: &Output, begun: &Begun, parts: usize) -> Result<Box<dyn Sink>> {
         let settings = &self.source.config().storage;
-        match output.place(settings, &self.effects) {
+        match self.place.get_or_init(|| output.place(settings, &self.effects)) {
             Some(place) => place.open(self.table, &begun.epoch, parts).await,
             None => output.open(self.table, sink::Existing::Append, &begun.epoch.run, parts, settings).await,
         }
@@ -209,7 +217,7 @@ impl<'a> Epochs<'a> {
             sink.withdraw(parts).await;
             return Err(error.with("written", "nothing: what this run had staged was withdrawn"));
         }
-        self.follow(&entry, Some(sink)).await.map_err(|error| {
+        self.follow(&entry, Some(sink), begun.is_again).await.map_err(|error| {
             error.reworded(|said| format!("epoch {number} is committed, the next run does what is left of it: {said}"))
         })
     }
@@ -229,11 +237,15 @@ impl<'a> Epochs<'a> {
     }
 
     /// What follows a decision: it may be done any number of times.
-    async fn follow(&self, entry: &Commits<Staged>, sink: Option<&dyn Sink>) -> Result<Vec<String>> {
+    async fn follow(&self, entry: &Commits<Staged>, sink: Option<&dyn Sink>, is_again: bool) -> Result<Vec<String>> {
         let mut files = Vec::new();
         if let (Some(staged), Some(sink)) = (&entry.staged, sink) {
             files = sink.publish(&staged.parts).await?;
-            sink.sweep().await?;
+            // Not after each epoch of a stream: it lists a directory that may hold the files of many.
+            if is_again || !self.is_swept.load(Ordering::Relaxed) {
+                sink.sweep().await?;
+                self.is_swept.store(true, Ordering::Relaxed);
+            }
         }
         if let Some(commit) = &entry.commit {
             self.move_checkpoint(commit, entry.epoch).await?;

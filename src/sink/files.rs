@@ -1,6 +1,5 @@
 //! Files in a directory of any store, one a part: written aside under a hidden name, made durable, then renamed into sight.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
 use std::sync::Arc;
@@ -94,8 +93,6 @@ impl Files {
         effects: &Effects,
     ) -> Result<Self> {
         make(&shelf, effects)?;
-        // A place that cannot be looked at takes no rows either.
-        shelf.list().await?;
         let names = Names::of_epoch(table, epoch);
         Ok(Self { shelf, format, names, existing: Existing::Append, memory: share(parts), staging: None })
     }
@@ -104,20 +101,23 @@ impl Files {
         let Names { table, run, visible, epoch, .. } = &self.names;
         let manifest = Manifest::new(table, run, epoch.as_ref().map(|epoch| epoch.number), parts);
         manifest.write(&self.shelf, visible).await?;
-        let there: HashSet<String> = self.shelf.list().await?.into_iter().collect();
         for file in parts.iter().filter_map(|part| part.file.as_ref()) {
-            if !there.contains(&file.staged) {
-                // Another process has shown it. Nobody removes what was decided before that: whoever read it has taken it
-                // away.
-                if !there.contains(&file.name) {
+            // Nothing is listed unless it has to be: a directory may hold the files of many epochs.
+            match self.shelf.rename(&file.staged, &file.name).await {
+                Ok(()) => shown.push(file.name.clone()),
+                // Nobody removes what was decided before it was shown: whoever read it has taken it away.
+                Err(_) if self.is_gone(&file.staged).await? => {
                     tracing::warn!(file = self.shelf.describe(&file.name), "was shown, and is gone: taken for read");
                 }
-                continue;
+                Err(error) => return Err(error),
             }
-            self.shelf.rename(&file.staged, &file.name).await?;
-            shown.push(file.name.clone());
         }
         self.shelf.sync().await
+    }
+
+    /// Whether a decided file is neither waiting nor in sight.
+    async fn is_gone(&self, staged: &str) -> Result<bool> {
+        Ok(self.names.epoch.is_some() && !self.shelf.list().await?.iter().any(|name| name == staged))
     }
 
     async fn publish_all(&self, parts: &[Finished]) -> Result<Vec<String>> {

@@ -122,7 +122,7 @@ impl Output {
                     #[cfg(feature = "delta")]
                     Format::Delta => Box::new(delta::Delta::once(place, table, existing, run, parts).await?),
                     format => {
-                        let format = place::plain(format, &place).await?;
+                        place::plain(format, &place).await?;
                         Box::new(files::Files::once(place, table, format, existing, run, parts).await?)
                     }
                 }

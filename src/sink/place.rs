@@ -1,6 +1,8 @@
 //! Places that rows go to by epochs: a directory, or one of your own.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;
 
@@ -34,12 +36,14 @@ pub struct Directory {
     format: Format,
     settings: Settings,
     effects: Effects,
+    /// Whether it was looked at: a stream opens it for each of its epochs.
+    is_known: Arc<AtomicBool>,
 }
 
 impl Directory {
     /// The files of this format in a directory that is reached by these settings.
     pub fn new(to: Location, format: Format, settings: Settings) -> Self {
-        Self { to, format, settings, effects: Effects::default() }
+        Self { to, format, settings, effects: Effects::default(), is_known: Arc::default() }
     }
 
     /// With effects that a test may stop.
@@ -64,7 +68,12 @@ impl Place for Directory {
                 #[cfg(feature = "delta")]
                 Format::Delta => Box::new(super::delta::Delta::epoch(place, table, epoch, parts, &self.effects).await?),
                 format => {
-                    let format = plain(format, &place).await?;
+                    if !self.is_known.load(Ordering::Relaxed) {
+                        plain(format, &place).await?;
+                        // A place that cannot be looked at takes no rows either.
+                        place.list().await?;
+                        self.is_known.store(true, Ordering::Relaxed);
+                    }
                     Box::new(files::Files::epoch(place, table, format, epoch, parts, &self.effects).await?)
                 }
             };
@@ -73,11 +82,11 @@ impl Place for Directory {
     }
 }
 
-/// A format whose files are rows as soon as they are in sight.
+/// Whether files of this format are rows as soon as they are in sight.
 ///
 /// # Errors
 /// Kind `Config` where nobody would see them.
-pub(super) async fn plain(format: Format, place: &Shelf) -> Result<Format> {
+pub(super) async fn plain(format: Format, place: &Shelf) -> Result<()> {
     if format == Format::Delta {
         let said = "this restmark writes no Delta tables: it was built without the feature delta";
         return Err(Error::new(ErrorKind::Config, said));
@@ -87,5 +96,5 @@ pub(super) async fn plain(format: Format, place: &Shelf) -> Result<Format> {
             format!("{} is a Delta table, which would not see the files; say --format delta", place.describe(""));
         return Err(Error::new(ErrorKind::Config, said));
     }
-    Ok(format)
+    Ok(())
 }

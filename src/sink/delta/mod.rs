@@ -3,7 +3,7 @@
 mod log;
 mod store;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -93,31 +93,25 @@ impl Delta {
         if staged.is_empty() && (!self.replaces || self.known.is_none()) {
             return Ok(shown);
         }
-        let files = self.as_they_stand(&staged).await?;
+        if shown.len() < staged.len() {
+            // The table would name what nobody can read.
+            let said = "files that were staged are gone: the Delta table does not get the epoch";
+            return Err(Error::new(ErrorKind::Store, said).with("path", self.shelf.describe("")));
+        }
+        let modified = chrono::Utc::now().timestamp_millis();
+        let added = |&(part, file): &(&Finished, &StagedFile)| Added {
+            name: file.name.clone(),
+            size: file.bytes,
+            rows: part.rows,
+            modified,
+        };
+        let files = staged.iter().map(added).collect();
         let schema = match staged.first() {
             Some((_, first)) => self.schema_of(&first.name).await?,
             None => Arc::new(arrow_schema::Schema::empty()),
         };
         self.log.commit(Change { transaction: self.transaction.clone(), files, rows }, schema).await?;
         Ok(shown)
-    }
-
-    /// The files as the log will name them.
-    ///
-    /// # Errors
-    /// Kind `Store` for one that is gone or has another size: the table would name what nobody can read.
-    async fn as_they_stand(&self, staged: &[(&Finished, &StagedFile)]) -> Result<Vec<Added>> {
-        let entries = self.shelf.entries().await?;
-        let there: BTreeMap<&str, _> = entries.iter().map(|entry| (entry.name.as_str(), entry)).collect();
-        let added = |&(part, file): &(&Finished, &StagedFile)| {
-            let entry = there.get(file.name.as_str()).filter(|entry| entry.size == file.bytes);
-            let entry = entry.ok_or_else(|| {
-                let said = "a file that was staged is no longer what was written: the Delta table does not get it";
-                Error::new(ErrorKind::Store, said).with("path", self.shelf.describe(&file.name))
-            })?;
-            Ok(Added { name: file.name.clone(), size: file.bytes, rows: part.rows, modified: entry.modified })
-        };
-        staged.iter().map(added).collect()
     }
 
     /// The columns of a file, as it says itself.

@@ -95,9 +95,7 @@ impl Local {
 
     /// Removes what crashed creators left: the lock of a file dies with its holder. What cannot be looked at stays.
     fn sweep(&self) {
-        for Entry { name, .. } in
-            entries(&self.dir).unwrap_or_default().into_iter().filter(|file| is_unborn(&file.name))
-        {
+        for name in names(&self.dir).unwrap_or_default().into_iter().filter(|name| is_unborn(name)) {
             let path = self.dir.join(name);
             // Held until the file is gone: its creator might get the lock in between.
             if let Ok(file) = File::open(&path)
@@ -113,7 +111,15 @@ impl Local {
     }
 
     pub(super) async fn list(&self) -> Result<Vec<Entry>> {
-        self.on_disk("", |files, _| match entries(&files.dir) {
+        self.listed(entries).await
+    }
+
+    pub(super) async fn names(&self) -> Result<Vec<String>> {
+        self.listed(names).await
+    }
+
+    async fn listed<T: Send + 'static>(&self, list: fn(&Path) -> io::Result<Vec<T>>) -> Result<Vec<T>> {
+        self.on_disk("", move |files, _| match list(&files.dir) {
             Err(e) if e.kind() == io::ErrorKind::NotFound && !files.dir.is_symlink() => Ok(Vec::new()),
             listed => listed.map_err(|e| failed("the directory cannot be listed", &files.dir, &e)),
         })
@@ -213,15 +219,28 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The files in a directory; what is not UTF-8 is not ours.
-fn entries(dir: &Path) -> io::Result<Vec<Entry>> {
-    let mut entries = Vec::new();
+/// The names of the files in a directory; what is not UTF-8 is not ours.
+fn names(dir: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        // What a link leads to; a link that leads nowhere is a file that cannot be read.
-        match fs::metadata(entry.path()).or_else(|_| entry.metadata()) {
-            Ok(meta) if meta.is_dir() => {}
+        let kind = entry.file_type()?;
+        // What a link leads to; one that leads nowhere is a file that cannot be read.
+        if !(kind.is_dir() || (kind.is_symlink() && entry.path().is_dir()))
+            && let Ok(name) = entry.file_name().into_string()
+        {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// The files in a directory, each looked at.
+fn entries(dir: &Path) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for name in names(dir)? {
+        let path = dir.join(&name);
+        match fs::metadata(&path).or_else(|_| fs::symlink_metadata(&path)) {
             Ok(meta) => {
                 let at = meta.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
                 let modified = i64::try_from(at.as_millis()).unwrap_or_default();
@@ -315,8 +334,8 @@ mod tests {
                 });
             }
         });
-        let files = entries(dir.path()).unwrap();
-        assert!(files.len() == 200 && !files.iter().any(|file| is_unborn(&file.name)), "{files:?}");
+        let names = names(dir.path()).unwrap();
+        assert!(names.len() == 200 && !names.iter().any(|name| is_unborn(name)), "{names:?}");
     }
 
     #[tokio::test]

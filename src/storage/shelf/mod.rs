@@ -112,7 +112,14 @@ impl Shelf {
 
     /// The names of its files in order, hidden ones too. A shelf that does not exist holds none.
     pub(crate) async fn list(&self) -> Result<Vec<String>> {
-        Ok(self.entries().await?.into_iter().map(|entry| entry.name).collect())
+        let mut names = match self {
+            // Without a look at each of them: a stream's directory has many.
+            Self::Local(files) => files.names().await?,
+            Self::Objects(_) | Self::Hdfs(_) => return Ok(self.entries().await?.into_iter().map(|e| e.name).collect()),
+        };
+        names.retain(|name| !is_unborn(name));
+        names.sort_unstable();
+        Ok(names)
     }
 
     /// Its files in the order of their names, as [`Shelf::list`] has them.
