@@ -6,7 +6,7 @@ conformance := $(or $(RESTMARK_CONFORMANCE),../shared/conformance/run.py)
 
 export RESTMARK_TEST_CACHE := $(cache)
 
-.PHONY: build test lint soak fuzz bench bench-setup bench-decode bench-read bench-partitions bench-peers bench-flights doc
+.PHONY: build test lint soak fuzz bench bench-setup bench-decode bench-read bench-partitions bench-peers bench-flights bench-epochs doc
 
 build:
 	cargo build --release
@@ -35,7 +35,7 @@ soak:
 fuzz:
 	SECONDS_EACH=$(or $(SECONDS),60) TARGET=$(TARGET) scripts/fuzz
 
-# One after the other, however make was called: what is measured is alone on the machine. About ten minutes;
+# One after the other, however make was called: what is measured is alone on the machine. About twenty minutes;
 # RESTMARK_BENCH_SCALE=0.2 reads a fifth of the pages.
 bench:
 	$(MAKE) bench-decode
@@ -43,6 +43,7 @@ bench:
 	$(MAKE) bench-partitions
 	$(MAKE) bench-peers
 	$(MAKE) bench-flights
+	$(MAKE) bench-epochs
 
 # The peers' Python packages, in an environment of their own.
 bench-setup: $(cache)/bench/installed
@@ -70,6 +71,10 @@ bench-peers: build bench-setup
 bench-flights: build
 	scripts/setup
 	python3 benches/flights.py --bin "$(target)/release/restmark"
+
+bench-epochs: build bench-setup
+	scripts/setup
+	python3 benches/epochs.py --bin "$(target)/release/restmark"
 
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --profile ci --features sql --no-deps
