@@ -15,10 +15,15 @@ PATIENCE = 60
 
 
 class Store:
-    """Where a directory of this name stands, and the environment that opens it."""
+    """Where directories stand, and the environment that opens them."""
 
-    def __init__(self, name, root, **settings):
-        self.name, self.root, self.settings = name, root, settings
+    def __init__(self, name, root, make=lambda name: None, **settings):
+        self.name, self.root, self.make, self.settings = name, root, make, settings
+
+    def place(self, name):
+        """A new directory; on S3 a bucket, since Moto's answers take longer the more a bucket holds."""
+        self.make(name)
+        return f"{self.root}/{name}"
 
     def env(self, folder):
         """The environment of a reader, whose `core-site.xml` is put into the folder."""
@@ -53,11 +58,14 @@ def s3(_):
     python = os.path.join(harness.CACHE, "moto", "bin", "python")
     with harness.Child(python, os.path.join(APPS, "s3.py")) as moto:
         signed = "AWS4-HMAC-SHA256 Credential=test/20130101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
-        make = urllib.request.Request(f"{moto.base}/bench", method="PUT", headers={"Authorization": signed})
-        urllib.request.urlopen(make).read()
+
+        def make(bucket):
+            request = urllib.request.Request(f"{moto.base}/{bucket}", method="PUT", headers={"Authorization": signed})
+            urllib.request.urlopen(request).read()
+
         keys = {"fs.s3a.endpoint": moto.base, "fs.s3a.endpoint.region": "us-east-1",
                 "fs.s3a.access.key": "test", "fs.s3a.secret.key": "test"}
-        yield Store("S3 (Moto)", "s3a://bench", **keys)
+        yield Store("S3 (Moto)", "s3a:/", make, **keys)
 
 
 @contextlib.contextmanager
