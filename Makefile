@@ -6,7 +6,8 @@ conformance := $(or $(RESTMARK_CONFORMANCE),../shared/conformance/run.py)
 
 export RESTMARK_TEST_CACHE := $(cache)
 
-.PHONY: build test lint soak fuzz bench bench-setup bench-decode bench-read bench-partitions bench-peers bench-flights bench-epochs doc
+.PHONY: build test lint soak fuzz bench bench-setup bench-decode bench-read bench-partitions bench-peers \
+	bench-flights bench-epochs doc
 
 build:
 	cargo build --release
