@@ -6,8 +6,8 @@ conformance := $(or $(RESTMARK_CONFORMANCE),../shared/conformance/run.py)
 
 export RESTMARK_TEST_CACHE := $(cache)
 
-.PHONY: build test lint soak fuzz bench bench-setup bench-decode bench-read bench-partitions bench-epochs bench-peers \
-	bench-flights doc
+.PHONY: build test lint soak fuzz bench bench-setup bench-decode bench-read bench-partitions bench-peers \
+	bench-flights bench-epochs doc
 
 build:
 	cargo build --release
@@ -38,15 +38,15 @@ soak:
 fuzz:
 	SECONDS_EACH=$(or $(SECONDS),60) TARGET=$(TARGET) scripts/fuzz
 
-# One after the other, however make was called: what is measured is alone on the machine. About ten minutes;
+# One after the other, however make was called: what is measured is alone on the machine. About twenty minutes;
 # RESTMARK_BENCH_SCALE=0.2 reads a fifth of the pages.
 bench:
 	$(MAKE) bench-decode
 	$(MAKE) bench-read
 	$(MAKE) bench-partitions
-	$(MAKE) bench-epochs
 	$(MAKE) bench-peers
 	$(MAKE) bench-flights
+	$(MAKE) bench-epochs
 
 # The peers' Python packages, in an environment of their own.
 bench-setup: $(cache)/bench/installed
@@ -66,12 +66,6 @@ bench-read: build bench-setup
 bench-partitions: build
 	python3 benches/partitions.py --bin "$(target)/release/restmark"
 
-# With Delta tables, which the plain release build has not.
-bench-epochs:
-	cargo build --release --features delta
-	scripts/setup
-	python3 benches/epochs.py --bin "$(target)/release/restmark" --formats parquet,ndjson,delta
-
 bench-peers: build bench-setup
 	CARGO_TARGET_DIR="$(abspath $(target))" cargo build --release --locked --manifest-path benches/peers/faucet/Cargo.toml \
 		|| echo "bench-peers: faucet-source-rest does not build here: left out"
@@ -80,6 +74,10 @@ bench-peers: build bench-setup
 bench-flights: build
 	scripts/setup
 	python3 benches/flights.py --bin "$(target)/release/restmark"
+
+bench-epochs: build bench-setup
+	scripts/setup
+	python3 benches/epochs.py --bin "$(target)/release/restmark"
 
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --profile ci --features sql,delta --no-deps

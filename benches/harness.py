@@ -49,20 +49,12 @@ def run(command, env=None):
                    out.read().decode(errors="replace"), err.read().decode(errors="replace"))
 
 
-class Server:
-    """`pages.py` in a process of its own, whose CPU nobody counts."""
+class Child:
+    """A server in a process of its own, whose CPU nobody counts; it prints its address first."""
 
-    def __init__(self, per_page=5000, *options):
-        self.per_page = per_page
-        self.child = subprocess.Popen(
-            [sys.executable, os.path.join(HERE, "pages.py"), "--records", str(per_page), *options],
-            stdout=subprocess.PIPE, text=True)
+    def __init__(self, *command):
+        self.child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.base = self.child.stdout.readline().strip()
-
-    def totals(self, kind, pages):
-        """What a read must find. Also renders the kind, so that no measured run waits for that."""
-        with urllib.request.urlopen(f"{self.base}/totals/{kind}/{pages}") as answer:
-            return json.load(answer)
 
     def __enter__(self):
         return self
@@ -70,6 +62,19 @@ class Server:
     def __exit__(self, *_):
         self.child.terminate()
         self.child.wait()
+
+
+class Server(Child):
+    """`pages.py`."""
+
+    def __init__(self, per_page=5000, *options):
+        super().__init__(sys.executable, os.path.join(HERE, "pages.py"), "--records", str(per_page), *options)
+        self.per_page = per_page
+
+    def totals(self, kind, pages):
+        """What a read must find. Also renders the kind, so that no measured run waits for that."""
+        with urllib.request.urlopen(f"{self.base}/totals/{kind}/{pages}") as answer:
+            return json.load(answer)
 
 
 def config(server, kind, style, pages, wait=0, gzip=False, more=""):

@@ -18,6 +18,7 @@
 A thread a connection is enough: the work is the kernel's copying, during which Python holds no lock. Rendering does hold it.
 """
 import argparse
+import functools
 import json
 import multiprocessing
 import signal
@@ -131,8 +132,8 @@ def place(pages, style, query):
     raise Refused(f"no style {style}")
 
 
-def converse(pages, peer):
-    """Answers the requests of one connection."""
+def converse(reply, peer):
+    """Answers the requests of one connection; `reply` is given a target and a host, as `answer` is."""
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     pending = b""
     while True:
@@ -148,7 +149,7 @@ def converse(pages, peer):
         closing = headers.get("connection", "").lower() == "close" or version == "HTTP/1.0"
         status = "200 OK"
         try:
-            extra, parts, wait = answer(pages, target, headers.get("host", ""))
+            extra, parts, wait = reply(target, headers.get("host", ""))
         except (Refused, ValueError, IndexError) as error:
             status, extra, parts, wait = "400 Bad Request", [], [json.dumps({"error": str(error)}).encode()], 0
         if wait:
@@ -166,12 +167,21 @@ def converse(pages, peer):
             return
 
 
-def serve(pages, peer):
+def serve(reply, peer):
     with peer:
         try:
-            converse(pages, peer)
+            converse(reply, peer)
         except OSError:
             pass  # The reader went away.
+
+
+def listen(reply, port=0):
+    """Prints the address, then answers until the end of the process."""
+    with socket.create_server(("127.0.0.1", port), backlog=64) as listener:
+        print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
+        while True:
+            peer, _ = listener.accept()
+            threading.Thread(target=serve, args=(reply, peer), daemon=True).start()
 
 
 def main():
@@ -185,11 +195,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     fresh = multiprocessing.Pool(args.fresh) if args.fresh else None
     pages = Pages(args.records, max(2, args.distinct), fresh)
-    with socket.create_server(("127.0.0.1", args.port), backlog=64) as listener:
-        print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-        while True:
-            peer, _ = listener.accept()
-            threading.Thread(target=serve, args=(pages, peer), daemon=True).start()
+    listen(functools.partial(answer, pages), args.port)
 
 
 if __name__ == "__main__":
