@@ -84,7 +84,7 @@ impl Files {
     }
 
     /// Of an attempt at an epoch: other files stay.
-    pub(super) async fn epoch(
+    pub(super) fn epoch(
         shelf: Shelf,
         table: &str,
         format: Format,

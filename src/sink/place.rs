@@ -74,7 +74,7 @@ impl Place for Directory {
                         place.list().await?;
                         self.is_known.store(true, Ordering::Relaxed);
                     }
-                    Box::new(files::Files::epoch(place, table, format, epoch, parts, &self.effects).await?)
+                    Box::new(files::Files::epoch(place, table, format, epoch, parts, &self.effects)?)
                 }
             };
             Ok(sink)

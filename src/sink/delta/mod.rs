@@ -73,7 +73,7 @@ impl Delta {
                 log.rehearse(known, false).await?;
             }
         }
-        let files = Files::epoch(shelf.clone(), table, FILES, epoch, parts, effects).await?;
+        let files = Files::epoch(shelf.clone(), table, FILES, epoch, parts, effects)?;
         Ok(Self { shelf, log, files, transaction: Some((application, version)), known, replaces: false, is_held })
     }
 
