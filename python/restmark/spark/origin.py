@@ -1,0 +1,73 @@
+"""Which table of which configuration: a value without secrets that travels to the executors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from .._restmark import Rows, Source
+from .options import Options, nearest
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A table. The configuration's secrets are names of variables here, which each process answers for itself."""
+
+    text: str
+    name: str
+    table: str
+    columns: str | None
+    is_checkpointed: bool
+
+    @classmethod
+    def of(cls, options: Options) -> Origin:
+        """Reads the configuration file; what the API has to be asked for its columns is asked once, here."""
+        source = Source.open(options.config)
+        if options.table not in source.tables():
+            raise ValueError(f"restmark: no table {options.table}{nearest(options.table, source.tables())}")
+        table = options.table
+        return cls(source.travelling(), options.config, table, source.columns(table), source.is_checkpointed(table))
+
+    def source(self) -> Source:
+        """The source in this process; all tasks of a process share its token and its rate limit."""
+        return _load(self.text, self.name)
+
+    def schema(self, select: tuple[str, ...] | None = None) -> StructType:
+        """The table's columns as Spark names them, or those that were selected."""
+        schema = from_arrow_schema(pa.schema(self.source().schema(self.table, self.columns)))
+        if select is None:
+            return schema
+        unknown = [name for name in select if name not in schema.names]
+        if unknown:
+            raise ValueError(f"restmark: {self.table} has no column {unknown[0]}{nearest(unknown[0], schema.names)}")
+        return StructType([schema[name] for name in select])
+
+    def check(self, wanted: StructType) -> None:
+        """A schema of the user's picks columns and orders them; it converts nothing."""
+        own = self.schema(tuple(wanted.names))
+        for field, ours in zip(wanted, own):
+            if field.dataType != ours.dataType or not field.nullable:
+                raise ValueError(
+                    f"restmark: {self.table}.{field.name} is {ours.dataType.simpleString()} and may be NULL, "
+                    f"not {field.dataType.simpleString()}{'' if field.nullable else ' NOT NULL'}: cast it after loading"
+                )
+
+
+def batches(rows: Rows, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """The batches as Spark wants them: the same columns by its own names of types."""
+    wanted = to_arrow_schema(schema, timezone="UTC")
+    try:
+        for batch in rows:
+            yield pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in wanted], schema=wanted)
+    finally:
+        rows.close()
+
+
+@lru_cache(maxsize=16)
+def _load(text: str, name: str) -> Source:
+    return Source.load(text, name)

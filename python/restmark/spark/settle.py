@@ -1,0 +1,215 @@
+"""Commits what queries took whole: at the end of a block, or as a session's writes succeed (R1, R2)."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+from .._restmark import Plan, RestmarkError
+from .note import Note
+from .proof import Evidence, Verdict
+from .source import RestmarkSource
+from .status import Status
+
+log = logging.getLogger("restmark.spark")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a plan of a table: where its checkpoint stands now, or why it stayed."""
+
+    table: str
+    plan: str
+    position: dict | None
+    reason: str | None
+
+
+@contextmanager
+def checkpointed(spark: SparkSession) -> Iterator[list[Outcome]]:
+    """Commits the checkpoints of the tables that were loaded and read in the block, when it ends without an exception.
+
+    Nothing moves if a query or job of the application failed meanwhile, whoever caught its exception. What became of
+    each plan is in the list that the block is given, once it has ended.
+    """
+    ledger = Ledger(spark)
+    outcomes: list[Outcome] = []
+    with ledger.registered(spark):
+        began = ledger.status.mark()
+        yield outcomes
+        ledger.settle_block(ledger.status.failure(began), outcomes)
+
+
+def register(spark: SparkSession) -> None:
+    """Registers the data source, and commits a table's checkpoint whenever a write that took all of it succeeds."""
+    if spark not in _sessions:
+        _sessions[spark] = Session(spark)
+
+
+def settle(spark: SparkSession) -> list[Outcome]:
+    """Waits until what this session's writes took is committed; what became of each plan since the last call."""
+    if spark not in _sessions:
+        raise ValueError("restmark.spark.register(spark) comes first")
+    return _sessions[spark].settle()
+
+
+class Ledger:
+    """The plans that wait for a commit."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        if not hasattr(spark, "_jsparkSession"):
+            raise RuntimeError(
+                "restmark: a Spark Connect session does not say which tasks succeeded, so nothing can be committed "
+                "from it: run this in a classic session, on the driver"
+            )
+        self.status = Status(spark)
+        self.directory = tempfile.TemporaryDirectory(prefix="restmark-plans-", ignore_cleanup_errors=True)
+
+    def data_source(self) -> type[RestmarkSource]:
+        """A data source that leaves its plans here. A class made here travels by value, with its directory."""
+        directory = self.directory.name
+
+        class Settled(RestmarkSource):
+            notes = directory
+
+        return Settled
+
+    @contextmanager
+    def registered(self, spark: SparkSession) -> Iterator[None]:
+        """Takes the plans of what is loaded meanwhile; in the end whatever is left is dropped."""
+        if spark in _blocks:
+            raise RuntimeError("restmark: a session has one checkpointed block at a time")
+        _blocks.add(spark)
+        session = _sessions.get(spark)
+        spark.dataSource.register(self.data_source())
+        try:
+            yield
+        finally:
+            _blocks.discard(spark)
+            spark.dataSource.register(session.ledger.data_source() if session else RestmarkSource)
+            for note in self.notes():
+                self.drop(note)
+            self.directory.cleanup()
+
+    def notes(self) -> list[Note]:
+        return Note.all(self.directory.name)
+
+    def settle_block(self, failed: str, outcomes: list[Outcome]) -> None:
+        """Commits, for each table, the first plan that a query took whole. A commit that fails is raised at the end."""
+        notes = self.notes()
+        evidence = self.evidence(notes)
+        committed = set()
+        errors = []
+        for note in notes:
+            verdict = evidence.judge(note.id, Plan.of(note.plan).partitions)
+            reason = failed or verdict.reason
+            if not reason and (note.text, note.table) in committed:
+                reason = "an earlier read of it in this block was committed, and its rows may reach further"
+            if reason:
+                outcomes.append(stays(note, reason))
+                continue
+            try:
+                outcomes.append(commit(note, verdict))
+                committed.add((note.text, note.table))
+            except RestmarkError as error:
+                outcomes.append(stays(note, str(error)))
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def settle_writes(self) -> tuple[list[Outcome], list[Outcome]]:
+        """Commits each plan that a write took whole. What is done, and what still waits."""
+        done, waiting = [], []
+        notes = self.notes()
+        evidence = self.evidence(notes)
+        for note in notes:
+            verdict = evidence.judge(note.id, Plan.of(note.plan).partitions, only_writes=True)
+            if verdict.reason:
+                waiting.append(Outcome(note.table, note.id, None, verdict.reason))
+                continue
+            try:
+                done.append(commit(note, verdict))
+            except RestmarkError as error:
+                done.append(stays(note, str(error)))
+            self.drop(note)
+        return done, waiting
+
+    def evidence(self, notes: list[Note]) -> Evidence:
+        """All receipts of these plans, once Spark has told its own store how their queries ended."""
+        evidence = Evidence(self.status, [r for note in notes for r in note.receipts()])
+        self.status.wait_for(evidence.queries())
+        return evidence
+
+    def drop(self, note: Note) -> None:
+        """Nobody commits this plan any more, so its receipts go too."""
+        note.path(self.directory.name).unlink(missing_ok=True)
+        try:
+            note.source().forget_receipts(Plan.of(note.plan))
+        except RestmarkError as error:
+            log.warning("%s: receipts of plan %s are left in the store: %s", note.table, note.id, error)
+
+
+class Session:
+    """A session's listener: a query that succeeded wakes a thread that commits."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.ledger = Ledger(spark)
+        self._done: list[Outcome] = []
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        ensure_callback_server_started(spark.sparkContext._gateway)
+        spark._jsparkSession.listenerManager().register(self)
+        spark.dataSource.register(self.ledger.data_source())
+        threading.Thread(target=self._run, name="restmark-settle", daemon=True).start()
+
+    def onSuccess(self, name: str, query: Any, nanoseconds: int) -> None:
+        # Spark's own thread: others wait behind it.
+        self._wake.set()
+
+    def onFailure(self, name: str, query: Any, error: Any) -> None:
+        """A query that failed commits nothing."""
+
+    class Java:
+        implements = ["org.apache.spark.sql.util.QueryExecutionListener"]
+
+    def settle(self) -> list[Outcome]:
+        waiting = self._settle()
+        with self._lock:
+            done, self._done = self._done, []
+        return done + waiting
+
+    def _settle(self) -> list[Outcome]:
+        with self._lock:
+            done, waiting = self.ledger.settle_writes()
+            self._done += done
+        return waiting
+
+    def _run(self) -> None:
+        while self._wake.wait():
+            self._wake.clear()
+            try:
+                self._settle()
+            except Exception as error:  # The thread lives as long as the session.
+                log.warning("nothing could be committed: %s", error)
+
+
+_sessions: WeakKeyDictionary[SparkSession, Session] = WeakKeyDictionary()
+_blocks: WeakSet[SparkSession] = WeakSet()
+
+
+def commit(note: Note, verdict: Verdict) -> Outcome:
+    position = note.source().commit(Plan.of(note.plan), list(verdict.receipts))
+    return Outcome(note.table, note.id, position, None)
+
+
+def stays(note: Note, reason: str) -> Outcome:
+    log.warning("%s: the checkpoint stays where it was: %s", note.table, reason)
+    return Outcome(note.table, note.id, None, reason)

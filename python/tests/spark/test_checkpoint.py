@@ -1,0 +1,318 @@
+"""Checkpointed batch reads: what moves a checkpoint on a real cluster, and all that must not."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+
+from cluster import Cluster
+from conftest import Place, at, records
+from restmark.spark import checkpointed
+
+# The executors cannot import this file.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.fixture
+def events(place: Place) -> Place:
+    """A table of 250 records in three pages, with a checkpoint."""
+    place.api.tables["events"] = records(1, 250)
+    place.table("events", checkpoint=True)
+    return place
+
+
+def written(df: DataFrame, path: Path) -> DataFrame:
+    """Writes the rows, as a query that takes them all."""
+    df.write.mode("overwrite").parquet(str(path))
+    return df.sparkSession.read.parquet(str(path))
+
+
+def ids(df: DataFrame) -> list[int]:
+    return sorted(row.id for row in df.select("id").collect())
+
+
+def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Takes every row, then fails."""
+    yield from batches
+    raise OSError("the task's own disk is full")
+
+
+def test_r01_a_query_that_took_everything_commits_at_the_end_of_the_block(spark: SparkSession, events: Place) -> None:
+    with checkpointed(spark) as outcomes:
+        out = written(events.load(spark, "events"), events.folder / "out")
+        assert events.mark("events") is None
+    assert ids(out) == list(range(1, 251))
+    assert events.mark("events") == at(250)
+    assert [(o.table, o.position, o.reason) for o in outcomes] == [
+        ("events", {"type": "timestamp", "value": at(250)}, None)
+    ]
+    assert events.receipts() == []
+
+
+def test_r03_the_next_block_goes_on_where_the_last_one_ended(spark: SparkSession, events: Place) -> None:
+    with checkpointed(spark):
+        events.load(spark, "events").collect()
+    events.api.tables["events"] += records(251, 300)
+    with checkpointed(spark):
+        out = written(events.load(spark, "events"), events.folder / "out")
+    # The bound is inclusive and the table has no dedup-key: the last record comes again.
+    assert ids(out) == list(range(250, 301))
+    assert events.mark("events") == at(300)
+
+
+def test_r01_a_limit_commits_nothing(spark: SparkSession, events: Place, caplog: pytest.LogCaptureFixture) -> None:
+    with checkpointed(spark) as outcomes:
+        written(events.load(spark, "events").limit(1000), events.folder / "out")
+    assert events.mark("events") is None
+    assert "has a LIMIT" in outcomes[0].reason
+    assert "events: the checkpoint stays where it was: query" in caplog.text
+
+
+@pytest.mark.parametrize("look", [lambda df: df.show(3), lambda df: df.take(300), lambda df: next(df.toLocalIterator())])
+def test_r01_a_look_commits_nothing(spark: SparkSession, events: Place, look: Callable[[DataFrame], None]) -> None:
+    with checkpointed(spark):
+        look(events.load(spark, "events"))
+    assert events.mark("events") is None
+    assert events.receipts() == []
+
+
+def test_r01_a_query_that_stopped_early_commits_nothing(spark: SparkSession, events: Place) -> None:
+    """No LIMIT says so here: a join whose other side is empty does not ask for our rows."""
+    events.api.tables["others"] = []
+    events.table("others")
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        with checkpointed(spark) as outcomes:
+            events.load(spark, "events").hint("shuffle_hash").join(events.load(spark, "others"), "id").collect()
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
+    assert events.mark("events") in (None, at(250))
+    assert (events.mark("events") is None) == (outcomes[0].reason is not None)
+
+
+def test_r02_a_job_that_fails_after_the_read_commits_nothing(spark: SparkSession, events: Place) -> None:
+    with pytest.raises(Exception, match="disk is full"):
+        with checkpointed(spark):
+            df = events.load(spark, "events")
+            written(df.mapInArrow(failing, df.schema), events.folder / "out")
+    assert events.mark("events") is None
+    assert events.receipts() == []
+
+
+def test_r02_a_failure_that_is_swallowed_in_the_block_commits_nothing(spark: SparkSession, events: Place) -> None:
+    with checkpointed(spark) as outcomes:
+        df = events.load(spark, "events")
+        assert df.count() == 250
+        try:
+            written(df.mapInArrow(failing, df.schema), events.folder / "out")
+        except PythonException:
+            pass
+    assert events.mark("events") is None
+    assert "failed" in outcomes[0].reason
+
+
+def test_r02_a_failed_job_of_an_rdd_counts_too(spark: SparkSession, events: Place) -> None:
+    def fail(_: object) -> None:
+        raise OSError("upload refused")
+
+    with checkpointed(spark) as outcomes:
+        df = events.load(spark, "events")
+        assert df.count() == 250
+        with pytest.raises(Exception, match="upload refused"):
+            df.rdd.foreach(fail)
+    assert events.mark("events") is None
+    assert "failed" in outcomes[0].reason
+
+
+def test_r02_an_exception_of_the_blocks_own_commits_nothing(spark: SparkSession, events: Place) -> None:
+    with pytest.raises(KeyError):
+        with checkpointed(spark):
+            written(events.load(spark, "events"), events.folder / "out")
+            raise KeyError("the user's own")
+    assert events.mark("events") is None
+    assert events.receipts() == []
+
+
+def test_r02_rows_that_left_as_an_rdd_are_not_proven(spark: SparkSession, events: Place) -> None:
+    with checkpointed(spark) as outcomes:
+        assert events.load(spark, "events").rdd.count() == 250
+    assert events.mark("events") is None
+    assert "as an RDD" in outcomes[0].reason
+
+
+def test_r01_two_queries_over_one_plan_commit_the_first(spark: SparkSession, events: Place) -> None:
+    with checkpointed(spark):
+        df = events.load(spark, "events")
+        assert df.count() == 250
+        events.api.tables["events"] += records(251, 260)
+        assert ids(written(df, events.folder / "out")) == list(range(1, 261))
+    # What the first one did not see comes again: it did not reach all consumers.
+    assert events.mark("events") == at(250)
+
+
+def test_r01_of_two_plans_of_a_table_the_first_commits(spark: SparkSession, events: Place) -> None:
+    with checkpointed(spark) as outcomes:
+        assert events.load(spark, "events").count() == 250
+        events.api.tables["events"] += records(251, 260)
+        assert events.load(spark, "events").count() == 260
+    assert events.mark("events") == at(250)
+    assert [outcome.reason is None for outcome in outcomes] == [True, False]
+
+
+def test_r01_a_cached_table_commits_by_the_query_that_read_it(spark: SparkSession, events: Place) -> None:
+    with checkpointed(spark):
+        df = events.load(spark, "events").cache()
+        assert df.count() == 250
+        assert ids(written(df, events.folder / "out")) == list(range(1, 251))
+        df.unpersist()
+    assert events.mark("events") == at(250)
+    assert len(events.api.requested("events")) == 3
+
+
+def test_r01_a_self_join_commits(spark: SparkSession, events: Place) -> None:
+    with checkpointed(spark):
+        df = events.load(spark, "events")
+        assert df.alias("a").join(df.alias("b"), "id").count() == 250
+    assert events.mark("events") == at(250)
+
+
+def test_r01_two_tables_in_one_task_commit(spark: SparkSession, events: Place) -> None:
+    events.api.tables["orders"] = records(1, 30)
+    events.table("orders", checkpoint=True)
+    with checkpointed(spark):
+        both = events.load(spark, "events").union(events.load(spark, "orders"))
+        assert written(both.coalesce(1), events.folder / "out").count() == 280
+    assert (events.mark("events"), events.mark("orders")) == (at(250), at(30))
+
+
+def test_r01_ctas_commits(spark: SparkSession, events: Place) -> None:
+    """A write that Spark runs as a query within a query."""
+    with checkpointed(spark):
+        events.load(spark, "events").createOrReplaceTempView("v")
+        spark.sql("CREATE OR REPLACE TEMP VIEW w AS SELECT * FROM v")
+        spark.sql("CREATE TABLE taken USING parquet AS SELECT * FROM w")
+    assert spark.table("taken").count() == 250
+    assert events.mark("events") == at(250)
+    spark.sql("DROP TABLE taken")
+
+
+def test_r08_a_block_that_lost_the_race_raises(spark: SparkSession, events: Place) -> None:
+    with pytest.raises(Exception, match="(?i)conflict|another|moved"):
+        with checkpointed(spark):
+            df = events.load(spark, "events")
+            df.collect()
+            (events.folder / "state").mkdir(exist_ok=True)
+            (events.folder / "state" / "events.checkpoint.json").write_text(
+                '{"type":"timestamp","value":"2026-01-01T00:00:07Z"}'
+            )
+    assert events.mark("events") == at(7)
+
+
+def test_r02_a_retried_task_commits_what_the_attempt_that_succeeded_read(spark: SparkSession, events: Place) -> None:
+    events.api.fail("events", page=2)
+    with checkpointed(spark):
+        out = written(events.load(spark, "events"), events.folder / "out")
+    assert ids(out) == list(range(1, 251))
+    assert [r.query.get("cursor") for r in events.api.requested("events")] == [None, "1", "2", None, "1", "2"]
+    assert events.mark("events") == at(250)
+
+
+def test_r02_a_task_that_failed_after_its_read_is_no_proof(spark: SparkSession, events: Place) -> None:
+    """The first attempt leaves its receipt and fails; the second one sees more, and is the one that counts."""
+    url = f"{events.api.base}/pause-write"
+    gate = events.api.hold("pause-write", 0)
+
+    def fragile(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        yield from batches
+        if TaskContext.get().attemptNumber() == 0:
+            urlopen(url).read()
+            raise OSError("lost")
+
+    def more() -> None:
+        gate.wait()
+        events.api.tables["events"] += records(251, 260)
+        gate.open()
+
+    with checkpointed(spark):
+        df = events.load(spark, "events")
+        helper = threading.Thread(target=more)
+        helper.start()
+        out = written(df.mapInArrow(fragile, df.schema), events.folder / "out")
+        helper.join()
+        assert len(events.receipts()) == 2
+    assert ids(out) == list(range(1, 261))
+    assert events.mark("events") == at(260)
+
+
+def test_r02_an_executor_that_is_killed_in_the_middle(spark: SparkSession, cluster: Cluster, events: Place) -> None:
+    gate = events.api.hold("events", page=1)
+
+    def kill() -> None:
+        gate.wait()
+        cluster.kill_executor(executor_of_the_running_task(spark))
+        gate.open()
+
+    killer = threading.Thread(target=kill)
+    with checkpointed(spark):
+        df = events.load(spark, "events")
+        killer.start()
+        out = written(df, events.folder / "out")
+        killer.join()
+    assert ids(out) == list(range(1, 251))
+    assert events.mark("events") == at(250)
+    assert [r.query.get("cursor") for r in events.api.requested("events")].count(None) == 2
+
+
+def test_r02_of_two_speculative_attempts_the_winner_counts(spark: SparkSession, events: Place) -> None:
+    """The copy reads later rows and leaves its receipt, but loses: its rows were thrown away."""
+    events.api.tables["quick"] = records(1, 4)
+    events.table("quick")
+    url = f"{events.api.base}/pause-write"
+    first, copy = events.api.hold("pause-write", 0), events.api.hold("pause-write", 1)
+
+    def slow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        taken = list(batches)
+        if sum(batch.num_rows for batch in taken) >= 250:
+            urlopen(url).read()
+        yield from taken
+
+    def script() -> None:
+        first.wait()
+        events.api.tables["events"] += records(251, 260)
+        copy.wait()
+        first.open()
+
+    with checkpointed(spark):
+        both = events.load(spark, "events").union(events.load(spark, "quick"))
+        helper = threading.Thread(target=script)
+        helper.start()
+        out = written(both.mapInArrow(slow, both.schema), events.folder / "out")
+        helper.join()
+        assert len(events.receipts()) == 2
+        copy.open()
+    assert out.count() == 254
+    assert events.mark("events") == at(250)
+
+
+def executor_of_the_running_task(spark: SparkSession) -> str:
+    """The number of the executor of the one task that runs."""
+    store = spark.sparkContext._jsc.sc().statusStore()
+    stages = [stage for stage in spark.sparkContext.statusTracker().getActiveStageIds()]
+    while not stages:
+        stages = spark.sparkContext.statusTracker().getActiveStageIds()
+    while True:
+        tasks = store.taskList(stages[0], 0, 10)
+        for index in range(tasks.size()):
+            if tasks.apply(index).status() == "RUNNING":
+                return tasks.apply(index).executorId()
