@@ -9,6 +9,8 @@ from datetime import datetime, timedelta, timezone
 from difflib import get_close_matches
 from typing import Any, Callable
 
+from .._errors import ConfigError
+
 SECOND = "%Y-%m-%dT%H:%M:%SZ"
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -41,14 +43,14 @@ class Options:
                 wrong.append(f"{name} = {text!r}: {error}")
         wrong += [f"{name} is required" for name in ("config", "table") if not given.get(name)]
         if wrong:
-            raise ValueError("restmark: " + "; ".join(wrong))
+            raise ConfigError("; ".join(wrong))
         return cls(**found)
 
     def refuse(self, where: str, *names: str) -> None:
         """An option that would do nothing is an error, not a silence."""
         given = [name.replace("_", "-") for name in names if getattr(self, name) is not None]
         if given:
-            raise ValueError(f"restmark: {', '.join(given)}: not for a {where}")
+            raise ConfigError(f"{', '.join(given)}: not for a {where}")
 
 
 def nearest(name: str, known: Any) -> str:

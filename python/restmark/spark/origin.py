@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from .._errors import ConfigError, SchemaError
 from .._restmark import Rows, Source
 from .options import Options, nearest
 
@@ -29,7 +30,7 @@ class Origin:
         """Reads the configuration file; what the API has to be asked for its columns is asked once, here."""
         source = Source.open(options.config)
         if options.table not in source.tables():
-            raise ValueError(f"restmark: no table {options.table}{nearest(options.table, source.tables())}")
+            raise ConfigError(f"no table {options.table}{nearest(options.table, source.tables())}")
         table = options.table
         return cls(source.travelling(), options.config, table, source.columns(table), source.is_checkpointed(table))
 
@@ -44,7 +45,7 @@ class Origin:
             return schema
         unknown = [name for name in select if name not in schema.names]
         if unknown:
-            raise ValueError(f"restmark: {self.table} has no column {unknown[0]}{nearest(unknown[0], schema.names)}")
+            raise SchemaError(f"{self.table} has no column {unknown[0]}{nearest(unknown[0], schema.names)}")
         return StructType([schema[name] for name in select])
 
     def check(self, wanted: StructType) -> None:
@@ -52,8 +53,8 @@ class Origin:
         own = self.schema(tuple(wanted.names))
         for field, ours in zip(wanted, own):
             if field.dataType != ours.dataType or not field.nullable:
-                raise ValueError(
-                    f"restmark: {self.table}.{field.name} is {ours.dataType.simpleString()} and may be NULL, "
+                raise SchemaError(
+                    f"{self.table}.{field.name} is {ours.dataType.simpleString()} and may be NULL, "
                     f"not {field.dataType.simpleString()}{'' if field.nullable else ' NOT NULL'}: cast it after loading"
                 )
 
@@ -61,11 +62,8 @@ class Origin:
 def batches(rows: Rows, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The batches as Spark wants them: the same columns by its own names of types."""
     wanted = to_arrow_schema(schema, timezone="UTC")
-    try:
-        for batch in rows:
-            yield pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in wanted], schema=wanted)
-    finally:
-        rows.close()
+    for batch in rows:
+        yield pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in wanted], schema=wanted)
 
 
 @lru_cache(maxsize=16)

@@ -14,7 +14,8 @@ from weakref import WeakKeyDictionary, WeakSet
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from .._restmark import Plan, RestmarkError
+from .._errors import RestmarkError
+from .._restmark import Plan
 from .note import Note
 from .proof import Evidence, Verdict
 from .source import RestmarkSource

@@ -13,6 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from .._errors import SchemaError
 from .._restmark import Plan
 from .filters import translated
 from .note import Note
@@ -56,7 +57,7 @@ class RestmarkSource(DataSource):
     def _checked(self, options: Options, schema: StructType) -> Origin:
         origin = self._origin(options)
         if options.select is not None and set(options.select) != set(schema.names):
-            raise ValueError("restmark: select and the schema name different columns")
+            raise SchemaError("select and the schema name different columns")
         origin.check(schema)
         return origin
 

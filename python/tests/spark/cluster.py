@@ -26,15 +26,15 @@ def lacking() -> str | None:
 class Daemon:
     """A daemon of the cluster, up once it has said so."""
 
-    def __init__(self, name: str, *arguments: str, says: str) -> None:
+    def __init__(self, name: str, host: str, *arguments: str, says: str) -> None:
         environment = os.environ | {
             "SPARK_HOME": str(HOME),
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": FAST_START,
             "PYSPARK_PYTHON": sys.executable,
         }
-        command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1",
+        command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", "--host", host,
                    "--port", "0", "--webui-port", "0", *arguments]
         self.process = subprocess.Popen(
             command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -61,12 +61,13 @@ class Cluster:
 
     def __init__(self) -> None:
         self.folder = tempfile.mkdtemp(prefix="restmark-cluster-")
-        self.daemons = [Daemon("master.Master", says=r"Starting Spark master at (spark://\S+)")]
+        self.daemons = [Daemon("master.Master", "127.0.0.1", says=r"Starting Spark master at (spark://\S+)")]
         self.url = self.daemons[0].said
-        for number in range(2):
-            work = ["--cores", "1", "--memory", "1g", "--work-dir", f"{self.folder}/{number}"]
+        # Two hosts: a speculative copy never runs beside the attempt that is slow.
+        for host in ("127.0.0.1", "127.0.0.2"):
+            work = ["--cores", "1", "--memory", "1g", "--work-dir", f"{self.folder}/{host}"]
             says = r"(Successfully registered with master)"
-            self.daemons.append(Daemon("worker.Worker", *work, self.url, says=says))
+            self.daemons.append(Daemon("worker.Worker", host, *work, self.url, says=says))
 
     def kill_executor(self, number: str) -> None:
         """Kills the executor of that number, as a machine that is gone."""

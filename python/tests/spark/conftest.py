@@ -53,6 +53,7 @@ def session(cluster: Cluster, event_log: Path, tmp_path_factory: pytest.TempPath
         "spark.executor.memory": "512m",
         "spark.executorEnv.API_TOKEN": EXECUTORS_TOKEN,
         "spark.speculation": "true",
+        "spark.speculation.efficiency.enabled": "false",
         "spark.speculation.quantile": "0.5",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 PER_PAGE = 100
 # A test that waits longer than this has failed; a machine that is busy has not.
-PATIENCE = 120
+PATIENCE = 60
 
 
 @dataclass(frozen=True)
