@@ -26,8 +26,8 @@ def lacking() -> str | None:
 class Daemon:
     """A daemon of the cluster, up once it has said so."""
 
-    def __init__(self, name: str, host: str, *arguments: str, says: str) -> None:
-        environment = os.environ | {
+    def __init__(self, name: str, host: str, *arguments: str, says: str, variables: dict[str, str] = {}) -> None:
+        environment = os.environ | variables | {
             "SPARK_HOME": str(HOME),
             "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
@@ -57,9 +57,9 @@ class Daemon:
 
 
 class Cluster:
-    """A master and two workers of one core each."""
+    """A master and two workers of one core each; their executors have the workers' variables."""
 
-    def __init__(self) -> None:
+    def __init__(self, variables: dict[str, str]) -> None:
         self.folder = tempfile.mkdtemp(prefix="restmark-cluster-")
         self.daemons = [Daemon("master.Master", "127.0.0.1", says=r"Starting Spark master at (spark://\S+)")]
         self.url = self.daemons[0].said
@@ -67,7 +67,7 @@ class Cluster:
         for host in ("127.0.0.1", "127.0.0.2"):
             work = ["--cores", "1", "--memory", "1g", "--work-dir", f"{self.folder}/{host}"]
             says = r"(Successfully registered with master)"
-            self.daemons.append(Daemon("worker.Worker", host, *work, self.url, says=says))
+            self.daemons.append(Daemon("worker.Worker", host, *work, self.url, says=says, variables=variables))
 
     def kill_executor(self, number: str) -> None:
         """Kills the executor of that number, as a machine that is gone."""

@@ -25,7 +25,7 @@ EXECUTORS_TOKEN = "the-executors-own-0815"
 def cluster() -> Iterator[Cluster]:
     if reason := lacking():
         (pytest.fail if os.environ.get("RESTMARK_FORBID_SKIPS") else pytest.skip)(reason)
-    cluster = Cluster()
+    cluster = Cluster({"API_TOKEN": EXECUTORS_TOKEN})
     yield cluster
     cluster.stop()
 
@@ -51,7 +51,6 @@ def session(cluster: Cluster, event_log: Path, tmp_path_factory: pytest.TempPath
         "spark.executor.cores": "1",
         "spark.executor.extraJavaOptions": FAST_START,
         "spark.executor.memory": "512m",
-        "spark.executorEnv.API_TOKEN": EXECUTORS_TOKEN,
         "spark.speculation": "true",
         "spark.speculation.efficiency.enabled": "false",
         "spark.speculation.quantile": "0.5",
@@ -93,9 +92,10 @@ class Place:
         self.api = api
         self.config = folder / "api.conf"
         self.tables: dict[str, dict[str, Any]] = {}
+        self.settings: dict[str, Any] = {"http": {"max-retries": 0}}
 
-    def table(self, name: str, checkpoint: bool = False, **more: Any) -> None:
-        """Describes a table of the API; its state and the configuration are written out."""
+    def table(self, name: str, checkpoint: bool | dict[str, str] = False, **more: Any) -> None:
+        """Describes a table of the API, with more keys of its checkpoint where it has one."""
         self.tables[name] = {
             "endpoint": f"/{name}",
             "data-path": "/rows",
@@ -106,13 +106,12 @@ class Place:
             self.tables[name]["checkpoint"] = {
                 "enabled": True, "path": str(self.folder / "state"), "mode": "timestamp", "timestamp-path": "/at",
                 "timestamp-param": "since",
-            }
+            } | (checkpoint if isinstance(checkpoint, dict) else {})
         text = {
             "base-url": self.api.base,
             "auth": {"type": "bearer", "token": "${API_TOKEN}"},
-            "http": {"max-retries": 0},
             "tables": self.tables,
-        }
+        } | self.settings
         # A quoted variable is none.
         self.config.write_text(json.dumps(text, indent=1).replace('"${API_TOKEN}"', "${API_TOKEN}"))
 
