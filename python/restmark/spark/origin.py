@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +14,8 @@ from pyspark.sql.types import StructType
 from .._errors import ConfigError, SchemaError
 from .._restmark import Rows, Source
 from .options import Options, nearest
+
+log = logging.getLogger("restmark.spark")
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class Origin:
         source = Source.open(options.config)
         if options.table not in source.tables():
             raise ConfigError(f"no table {options.table}{nearest(options.table, source.tables())}")
+        for warning in source.warnings():
+            log.warning("%s", warning)
         table = options.table
         return cls(source.travelling(), options.config, table, source.columns(table), source.is_checkpointed(table))
 

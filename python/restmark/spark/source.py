@@ -43,7 +43,8 @@ class RestmarkSource(DataSource):
     def reader(self, schema: StructType) -> Reader:
         options = Options.of(self.options)
         options.refuse("batch read", "starting", "max_window")
-        return Reader(self._checked(options, schema), options, schema, self.notes)
+        reader = PushingReader if options.pushdown else Reader
+        return reader(self._checked(options, schema), options, schema, self.notes)
 
     def streamReader(self, schema: StructType) -> StreamReader:
         options = Options.of(self.options)
@@ -79,8 +80,6 @@ class Reader(DataSourceReader):
         self.schema = schema
         self.notes = notes
         self.where = [options.where] if options.where else []
-        if options.pushdown:
-            self.pushFilters = Pushdown(self)  # type: ignore[method-assign]
 
     def partitions(self) -> list[Split]:
         plan = self.origin.source().plan(
@@ -113,26 +112,21 @@ class Reader(DataSourceReader):
             source.leave_receipts(plan, attempt(rows.rows()), rows.receipts())
 
 
-class Pushdown:
-    """`pushFilters` of one reader.
+class PushingReader(Reader):
+    """A reader that takes a query's filters.
 
-    Spark fails every query of a reader that has the method while the session has pushdown switched off, and tells the
-    reader nothing of the session. It looks at `__func__`; so this one is called where it is switched on, and unseen
-    where it is not.
+    Apart from the other because Spark fails every query of a reader that has `pushFilters` where the session has
+    pushdown switched off, and because of what Spark does where it is on: all queries of a DataFrame share the plan that
+    was made last, with its filters. So it is for a read that asked for it.
     """
 
-    __func__ = DataSourceReader.pushFilters
-
-    def __init__(self, reader: Reader) -> None:
-        self.reader = reader
-
-    def __call__(self, filters: list[Filter]) -> Iterator[Filter]:
+    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
         for filter in filters:
-            text = translated(filter, self.reader.schema)
+            text = translated(filter, self.schema)
             if text is None:
                 yield filter
             else:
-                self.reader.where.append(text)
+                self.where.append(text)
 
 
 def attempt(rows: int) -> str:

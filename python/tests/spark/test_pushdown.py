@@ -49,8 +49,10 @@ def test_where_of_the_read_and_filters_of_the_query_add_up(pushing: SparkSession
     assert sorted(row.id for row in df.where("kind = 'odd'").collect()) == [1, 3, 5, 7, 9, 241, 243, 245, 247, 249]
 
 
-def test_nothing_is_sent_where_the_session_has_it_off(spark: SparkSession, events: Place) -> None:
-    assert events.load(spark, "events", pushdown="true").where("kind = 'odd'").count() == 125
+def test_a_read_that_asks_in_vain_is_told(spark: SparkSession, events: Place) -> None:
+    with pytest.raises(Exception, match=f"DATA_SOURCE_PUSHDOWN_DISABLED.*{ENABLED}"):
+        events.load(spark, "events", pushdown="true").where("kind = 'odd'").count()
+    assert events.load(spark, "events", pushdown="false").where("kind = 'odd'").count() == 125
     assert sent(events) == [{}, {}, {}]
 
 
