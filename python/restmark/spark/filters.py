@@ -36,8 +36,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-OPERATORS = {EqualTo: "=", GreaterThan: ">", GreaterThanOrEqual: ">=", LessThan: "<", LessThanOrEqual: "<="}
-PATTERNS = {StringStartsWith: "{}%", StringEndsWith: "%{}", StringContains: "%{}%"}
+OPERATORS: dict[type[Filter], str] = {
+    EqualTo: "=", GreaterThan: ">", GreaterThanOrEqual: ">=", LessThan: "<", LessThanOrEqual: "<="
+}
+PATTERNS: dict[type[Filter], str] = {StringStartsWith: "{}%", StringEndsWith: "%{}", StringContains: "%{}%"}
+WILD = "%_\\"
+QUOTE = "'"
 
 
 def translated(filter: Filter, schema: StructType) -> str | None:
@@ -45,30 +49,30 @@ def translated(filter: Filter, schema: StructType) -> str | None:
     if isinstance(filter, Not):
         child = translated(filter.child, schema)
         return None if child is None else f"NOT ({child})"
-    if len(filter.attribute) != 1 or filter.attribute[0] not in schema.names:  # type: ignore[attr-defined]
+    path: tuple[str, ...] = getattr(filter, "attribute", ())
+    if len(path) != 1 or path[0] not in schema.names:
         return None
-    name = filter.attribute[0]  # type: ignore[attr-defined]
-    column, of = quoted(name, '"'), schema[name].dataType
-    if isinstance(filter, IsNull):
+    column, of, value = quoted(path[0], '"'), schema[path[0]].dataType, getattr(filter, "value", None)
+    if isinstance(filter, IsNull) or isinstance(filter, EqualNullSafe) and value is None:
         return f"{column} IS NULL"
     if isinstance(filter, IsNotNull):
         return f"{column} IS NOT NULL"
     if isinstance(filter, In):
         # NULL among the values leaves a row that equals none of them unknown, here as there.
-        values = ["NULL" if value is None else literal(value, of) for value in filter.value]
-        known = [value for value in values if value is not None]
+        values = ["NULL" if item is None else literal(item, of) for item in filter.value]
+        known = [item for item in values if item is not None]
         return f"{column} IN ({', '.join(known)})" if known and len(known) == len(values) else None
-    value = literal(filter.value, of)  # type: ignore[attr-defined]
-    if value is None:
+    text = literal(value, of)
+    if text is None:
         return None
     if isinstance(filter, EqualNullSafe):
-        return f"({column} = {value} AND {column} IS NOT NULL)"
-    if type(filter) in PATTERNS:
-        # Wildcards and escapes within the text would have to be escaped, and nobody says how.
-        plain = not set("%_\\") & set(filter.value)  # type: ignore[attr-defined]
-        pattern = quoted(PATTERNS[type(filter)].format(filter.value), "'")  # type: ignore[attr-defined, index]
-        return f"{column} LIKE {pattern}" if plain else None
-    return f"{column} {OPERATORS[type(filter)]} {value}" if type(filter) in OPERATORS else None  # type: ignore[index]
+        return f"({column} = {text} AND {column} IS NOT NULL)"
+    if pattern := PATTERNS.get(type(filter)):
+        # Wildcards and escapes in the text would have to be escaped, and restmark has no word for that.
+        is_plain = not set(WILD) & set(str(value))
+        return f"{column} LIKE {quoted(pattern.format(value), QUOTE)}" if is_plain else None
+    operator = OPERATORS.get(type(filter))
+    return f"{column} {operator} {text}" if operator else None
 
 
 def literal(value: Any, of: DataType) -> str | None:
@@ -101,7 +105,7 @@ LITERALS: dict[type[DataType], Callable[[Any], str | None]] = {
     # NaN and the infinities have an order in Spark, and none in SQL.
     DoubleType: _exactly(float, lambda value: repr(value) if math.isfinite(value) else None),
     DecimalType: _exactly(Decimal, lambda value: format(value, "f") if value.is_finite() else None),
-    StringType: _exactly(str, lambda value: quoted(value, "'")),
+    StringType: _exactly(str, lambda value: quoted(value, QUOTE)),
     DateType: _exactly(date, lambda value: f"DATE '{value.isoformat()}'"),
     TimestampType: _exactly(datetime, _instant),
 }

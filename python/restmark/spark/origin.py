@@ -56,7 +56,7 @@ class Origin:
     def check(self, wanted: StructType) -> None:
         """A schema of the user's picks columns and orders them; it converts nothing."""
         own = self.schema(tuple(wanted.names))
-        for field, ours in zip(wanted, own):
+        for field, ours in zip(wanted, own, strict=True):
             if field.dataType != ours.dataType or not field.nullable:
                 raise SchemaError(
                     f"{self.table}.{field.name} is {ours.dataType.simpleString()} and may be NULL, "

@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .note import Receipt
-from .status import Execution, Status
+from .status import Execution, Mark, Status
+
+SCAN = "BatchScan restmark"
+LIMITS = {"CollectLimit", "CollectTail", "GlobalLimit", "LocalLimit", "TakeOrderedAndProject"}
+WRITES = (
+    "Execute ", "Append", "Overwrite", "AtomicCreate", "AtomicReplace", "CreateTableAsSelect", "ReplaceTableAsSelect",
+    "ReplaceData", "WriteDelta", "WriteToDataSource", "MergeRows",
+)
 
 
 @dataclass(frozen=True)
@@ -46,11 +53,13 @@ class Evidence:
         root = self.status.execution(execution.root) if execution else None
         if execution is None or root is None:
             return Verdict(reason="is forgotten by Spark (spark.sql.ui.retainedExecutions)")
-        reason = _refused(execution) or _refused(root)
-        if not reason and only_writes and not (execution.is_write or root.is_write):
-            reason = f"({execution.description}) is no write"
-        if reason:
+        if reason := _refused(execution) or _refused(root):
             return Verdict(reason=reason)
+        nodes = [*self.status.nodes(execution.id), *self.status.nodes(root.id)]
+        if _is_limited(nodes):
+            return Verdict(reason="has a LIMIT")
+        if only_writes and not _is_write(nodes):
+            return Verdict(reason=f"({execution.description}) is no write")
         found = [self._partition(number, plan, partition) for partition in partitions]
         lacking = [verdict for verdict in found if not verdict.receipts]
         return lacking[0] if lacking else Verdict(tuple(text for verdict in found for text in verdict.receipts))
@@ -80,4 +89,27 @@ def _refused(execution: Execution) -> str:
         return "is still running"
     if not execution.has_succeeded:
         return f"did not succeed: {execution.error or f'({execution.description}) ended before its end'}"
-    return "has a LIMIT" if execution.is_limited else ""
+    return ""
+
+
+def objection(status: Status, since: Mark) -> str:
+    """Why nothing of a block may move, whatever its other queries took; empty where all is well."""
+    for number in status.since(since):
+        execution = status.execution(number)
+        if execution is None:
+            return f"query {number} is forgotten by Spark (spark.sql.ui.retainedExecutions)"
+        if execution.state == "FAILED":
+            return f"query {number} ({execution.description}) failed: {execution.error}"
+        nodes = status.nodes(number)
+        if SCAN in nodes and _is_limited(nodes) and _is_write(nodes):
+            return f"query {number} ({execution.description}) wrote a part of a table: it has a LIMIT"
+    job = status.failed_job(since)
+    return f"job {job} failed" if job else ""
+
+
+def _is_limited(nodes: list[str]) -> bool:
+    return not LIMITS.isdisjoint(nodes)
+
+
+def _is_write(nodes: list[str]) -> bool:
+    return any(node.startswith(WRITES) for node in nodes)

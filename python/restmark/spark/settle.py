@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from .._errors import RestmarkError
 from .._restmark import Plan
 from .note import Note
-from .proof import Evidence, Verdict
+from .proof import Evidence, Verdict, objection
 from .source import RestmarkSource
 from .status import Status
 
@@ -30,7 +30,7 @@ class Outcome:
 
     table: str
     plan: str
-    position: dict | None
+    position: dict[str, Any] | None
     reason: str | None
 
 
@@ -38,15 +38,15 @@ class Outcome:
 def checkpointed(spark: SparkSession) -> Iterator[list[Outcome]]:
     """Commits the checkpoints of the tables that were loaded and read in the block, when it ends without an exception.
 
-    Nothing moves if a query or job of the application failed meanwhile, whoever caught its exception. What became of
-    each plan is in the list that the block is given, once it has ended.
+    Nothing moves if a query or job of the application failed meanwhile, whoever caught its exception, or if a write had a
+    LIMIT. What became of each plan is in the list that the block is given, once it has ended.
     """
     ledger = Ledger(spark)
     outcomes: list[Outcome] = []
     with ledger.registered(spark):
         began = ledger.status.mark()
         yield outcomes
-        ledger.settle_block(ledger.status.failure(began), outcomes)
+        ledger.settle_block(objection(ledger.status, began), outcomes)
 
 
 def register(spark: SparkSession) -> None:
@@ -90,20 +90,20 @@ class Ledger:
             raise RuntimeError("restmark: a session has one checkpointed block at a time")
         _blocks.add(spark)
         session = _sessions.get(spark)
-        spark.dataSource.register(self.data_source())
+        install(spark, self.data_source())
         try:
             yield
         finally:
             _blocks.discard(spark)
-            spark.dataSource.register(session.ledger.data_source() if session else RestmarkSource)
             for note in self.notes():
                 self.drop(note)
             self.directory.cleanup()
+            install(spark, session.ledger.data_source() if session else RestmarkSource)
 
     def notes(self) -> list[Note]:
         return Note.all(self.directory.name)
 
-    def settle_block(self, failed: str, outcomes: list[Outcome]) -> None:
+    def settle_block(self, objection: str, outcomes: list[Outcome]) -> None:
         """Commits, for each table, the first plan that a query took whole. A commit that fails is raised at the end."""
         notes = self.notes()
         evidence = self.evidence(notes)
@@ -111,7 +111,7 @@ class Ledger:
         errors = []
         for note in notes:
             verdict = evidence.judge(note.id, Plan.of(note.plan).partitions)
-            reason = failed or verdict.reason
+            reason = objection or verdict.reason
             if not reason and (note.text, note.table) in committed:
                 reason = "an earlier read of it in this block was committed, and its rows may reach further"
             if reason:
@@ -166,9 +166,9 @@ class Session:
         self._done: list[Outcome] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
-        ensure_callback_server_started(spark.sparkContext._gateway)
+        ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
         spark._jsparkSession.listenerManager().register(self)
-        spark.dataSource.register(self.ledger.data_source())
+        install(spark, self.ledger.data_source())
         threading.Thread(target=self._run, name="restmark-settle", daemon=True).start()
 
     def onSuccess(self, name: str, query: Any, nanoseconds: int) -> None:
@@ -204,6 +204,13 @@ class Session:
 
 _sessions: WeakKeyDictionary[SparkSession, Session] = WeakKeyDictionary()
 _blocks: WeakSet[SparkSession] = WeakSet()
+
+
+def install(spark: SparkSession, data_source: type[RestmarkSource]) -> None:
+    """Registers a data source in place of the one that the session had."""
+    # Spark refuses a name that the active session has, when that is another one.
+    SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
+    spark.dataSource.register(data_source)
 
 
 def commit(note: Note, verdict: Verdict) -> Outcome:

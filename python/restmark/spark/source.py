@@ -92,14 +92,19 @@ class Reader(DataSourceReader):
         )
         for warning in plan.warnings:
             log.warning("%s: %s", self.origin.table, warning)
-        settles = self.origin.is_checkpointed and self.notes is not None and Note.of(plan, self.origin).leave(self.notes)
-        if self.origin.is_checkpointed and not settles:
-            log.warning(
-                "%s has a checkpoint, and nobody commits it: it is read, and its position stays. "
-                "Load it within `with restmark.spark.checkpointed(spark)`, or after restmark.spark.register(spark)",
-                self.origin.table,
-            )
+        settles = self.origin.is_checkpointed and self._announce(plan)
         return [Split(part.text(), settles) for part in plan.split()]
+
+    def _announce(self, plan: Plan) -> bool:
+        """Tells whoever commits of the plan; `False`, with a warning, where there is nobody."""
+        if self.notes is not None and Note.of(plan, self.origin).leave(self.notes):
+            return True
+        log.warning(
+            "%s has a checkpoint, and nobody commits it: it is read, and its position stays. "
+            "Load it within `with restmark.spark.checkpointed(spark)`, or after restmark.spark.register(spark)",
+            self.origin.table,
+        )
+        return False
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Spark makes a partition of its own where there is none.

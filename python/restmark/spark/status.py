@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -13,9 +14,6 @@ from pyspark.sql import SparkSession
 
 # Spark tells the ends of jobs and queries to the store in passing, a little after the query returned.
 PATIENCE = 10.0
-LIMITS = {"CollectLimit", "CollectTail", "GlobalLimit", "LocalLimit", "TakeOrderedAndProject"}
-V2_WRITES = ("Append", "Overwrite", "AtomicCreate", "AtomicReplace", "CreateTableAsSelect", "ReplaceTableAsSelect",
-             "ReplaceData", "WriteDelta", "WriteToDataSource", "MergeRows")
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,6 @@ class Execution:
     # What went wrong; empty after a success, `None` where Spark does not know how it ended.
     error: str | None
     description: str
-    nodes: tuple[str, ...]
 
     @property
     def has_ended(self) -> bool:
@@ -37,14 +34,6 @@ class Execution:
     @property
     def has_succeeded(self) -> bool:
         return self.state == "COMPLETED" and self.error == ""
-
-    @property
-    def is_limited(self) -> bool:
-        return not LIMITS.isdisjoint(self.nodes)
-
-    @property
-    def is_write(self) -> bool:
-        return any(node.startswith(("Execute ", *V2_WRITES)) for node in self.nodes)
 
 
 @dataclass(frozen=True)
@@ -85,8 +74,11 @@ class Status:
             state=data.executionStatus(),
             error=error.get() if error.isDefined() else None,
             description=data.description(),
-            nodes=tuple(node.name() for node in _each(self._queries.planGraph(number).allNodes())),
         )
+
+    def nodes(self, number: int) -> list[str]:
+        """The names of what a query's plan is made of."""
+        return [node.name() for node in _each(self._queries.planGraph(number).allNodes())]
 
     def task(self, stage: int, number: int) -> Task | None:
         """A task attempt of whatever attempt of its stage."""
@@ -108,38 +100,36 @@ class Status:
         jobs = (job.jobId() for job in _each(self._tasks.jobsList(None)))
         return Mark(max(queries, default=-1), max(jobs, default=-1))
 
-    def failure(self, since: Mark) -> str:
-        """The first query or job since then that failed, or may have; empty where all is well."""
-        queries = range(since.query + 1, self.mark().query + 1)
+    def since(self, mark: Mark) -> range:
+        """The queries since then, once they have ended or a while has passed."""
+        queries = range(mark.query + 1, self.mark().query + 1)
         self.wait_for(queries)
-        for number in queries:
-            execution = self.execution(number)
-            if execution is None:
-                return f"query {number} is forgotten by Spark (spark.sql.ui.retainedExecutions)"
-            if execution.state == "FAILED":
-                return f"query {number} ({execution.description}) failed: {execution.error}"
+        return queries
+
+    def failed_job(self, since: Mark) -> str | None:
+        """A job that failed outside of any query since then, as those of an RDD do."""
         for job in _each(self._tasks.jobsList(None)):
-            if job.jobId() > since.job and job.status().name() == "FAILED":
-                return f"job {job.jobId()} failed"
-        return ""
+            if job.jobId() > since.job and job.status().name() == "FAILED" and not self._has_query(job.jobId()):
+                return f"{job.jobId()} ({job.name()})"
+        return None
 
     def wait_for(self, queries: Iterable[int]) -> None:
         """Waits until the store says of these queries how they ended, or for a while."""
         deadline = time.monotonic() + PATIENCE
-        while True:
-            self._drain()
-            if all(execution is None or execution.has_ended for execution in map(self.execution, queries)):
-                return
+        self._drain()
+        while any(execution and not execution.has_ended for execution in map(self.execution, queries)):
             if time.monotonic() > deadline:
                 return
             time.sleep(0.05)
+            self._drain()
+
+    def _has_query(self, job: int) -> bool:
+        return bool(self._tasks.jobWithAssociatedSql(job)._2().isDefined())
 
     def _drain(self) -> None:
-        try:
+        # A busy application's bus is never empty; who waits looks again.
+        with suppress(Py4JJavaError):
             self._context.listenerBus().waitUntilEmpty(1000)
-        except Py4JJavaError:
-            # A busy application's bus is never empty; who waits looks again.
-            pass
 
 
 def _each(sequence: Any) -> Iterator[Any]:

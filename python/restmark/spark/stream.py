@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -24,7 +25,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.schema = schema
         self.target: str | None = None
 
-    def initialOffset(self) -> dict:
+    def initialOffset(self) -> dict[str, Any]:
         starting = self.options.starting or "now"
         if starting == "now":
             starting = self._horizon()
@@ -38,7 +39,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         self.target = self._horizon()
 
-    def latestOffset(self, start: dict, limit: ReadLimit) -> dict:
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         if start.get("new"):
             return offset(start["value"])
         begin, end = start["value"], self.target or self._horizon()
@@ -49,7 +50,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Fixed width: texts compare as instants do.
         return offset(max(begin, end))
 
-    def partitions(self, start: dict, end: dict) -> list[Window]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Window]:
         if start.get("new") or start["value"] == end["value"]:
             return []
         plan = self.origin.source().plan(
@@ -77,6 +78,6 @@ class Window(InputPartition):
         self.plan = plan
 
 
-def offset(value: str | None) -> dict:
+def offset(value: str | None) -> dict[str, Any]:
     """An offset as it stands in Spark's log."""
     return {"type": "timestamp", "value": value}

@@ -26,8 +26,8 @@ def lacking() -> str | None:
 class Daemon:
     """A daemon of the cluster, up once it has said so."""
 
-    def __init__(self, name: str, host: str, *arguments: str, says: str, variables: dict[str, str] = {}) -> None:
-        environment = os.environ | variables | {
+    def __init__(self, name: str, host: str, *arguments: str, says: str, variables: dict[str, str] | None = None) -> None:
+        environment = os.environ | (variables or {}) | {
             "SPARK_HOME": str(HOME),
             "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
@@ -78,10 +78,10 @@ class Cluster:
                 words = (folder / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if parent in workers and b"--executor-id" in words:
-                if words[words.index(b"--executor-id") + 1].decode() == number:
-                    os.kill(int(folder.name), signal.SIGKILL)
-                    return
+            is_executor = parent in workers and b"--executor-id" in words
+            if is_executor and words[words.index(b"--executor-id") + 1].decode() == number:
+                os.kill(int(folder.name), signal.SIGKILL)
+                return
         raise AssertionError(f"there is no executor {number}")
 
     def stop(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import pickle
-import time
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from conftest import DRIVERS_TOKEN, EXECUTORS_TOKEN, Place, at, records
 from restmark.spark import RestmarkSource, checkpointed
+
+from place import DRIVERS_TOKEN, EXECUTORS_TOKEN, Place, at, eventually, records
 
 
 @pytest.fixture
@@ -68,6 +68,14 @@ def test_r21_partitions_divide_the_rate(spark: SparkSession, events: Place) -> N
     assert len(parts) == 2
     shares = [json.loads(part.plan)["partitions"][0]["share"] for part in parts]
     assert shares == [{"number": 0, "of": 2}, {"number": 1, "of": 2}]
+
+
+def test_batches_have_ten_thousand_rows(events: Place) -> None:
+    events.api.tables["events"] = records(1, 25_000)
+    source = planned(events, "events")
+    reader = source.reader(source.schema())
+    (part,) = reader.partitions()
+    assert [batch.num_rows for batch in reader.read(part)] == [10_000, 10_000, 5_000]
 
 
 def test_a_table_without_rows_is_empty(spark: SparkSession, events: Place) -> None:
@@ -179,13 +187,14 @@ def test_r23_no_secret_is_in_sparks_log_or_plan(
     df.explain(extended=True)
     explained = capsys.readouterr().out
     assert "BatchScan restmark" in explained
-    logged = ""
-    while "SparkListenerSQLExecutionStart" not in logged:
-        logged = "".join(path.read_text() for path in event_log.rglob("*") if path.is_file())
-        time.sleep(0.1)
+
+    def logged() -> str:
+        return "".join(path.read_text() for path in event_log.rglob("*") if path.is_file())
+
+    eventually(lambda: "BatchScan restmark" in logged())
     for secret in (DRIVERS_TOKEN, EXECUTORS_TOKEN):
         assert secret not in explained
-        assert secret not in logged
+        assert secret not in logged()
 
 
 def test_a_checkpoint_that_nobody_settles_is_told_once(

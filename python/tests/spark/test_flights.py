@@ -16,8 +16,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from conftest import unavailable
 from restmark.spark import checkpointed
+
+from place import unavailable
 
 CACHE = Path(
     os.environ.get("RESTMARK_TEST_CACHE")

@@ -6,12 +6,22 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import EqualNullSafe, EqualTo, GreaterThan, In, IsNull, Not, StringContains, StringStartsWith
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    GreaterThan,
+    In,
+    IsNull,
+    Not,
+    StringContains,
+    StringStartsWith,
+)
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from conftest import Place, at, records
 from restmark.spark import checkpointed
 from restmark.spark.filters import translated
+
+from place import Place, at, records
 
 ENABLED = "spark.sql.python.filterPushdown.enabled"
 

@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import restmark.spark
-from conftest import Place, at, records
 from restmark.spark import checkpointed, settle
+
+from place import Place, at, records
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,8 +16,9 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
-from conftest import Place, at, records
 from restmark.spark import RestmarkSource
+
+from place import Place, at, eventually, records
 
 # The executors cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -82,7 +81,6 @@ def test_r28_no_checkpoint_file_of_the_table_is_touched(spark: SparkSession, eve
 
 
 def test_r27_long_absences_become_bounded_batches(spark: SparkSession, events: Place) -> None:
-    # The events lie on the first of January; the run ends in windows of a day after an instant.
     now = datetime.now(timezone.utc).replace(microsecond=0)
     start = now - timedelta(hours=5, minutes=30)
     stamps = [(start + timedelta(minutes=m)).strftime("%Y-%m-%dT%H:%M:%SZ") for m in range(0, 320, 10)]
@@ -92,7 +90,7 @@ def test_r27_long_absences_become_bounded_batches(spark: SparkSession, events: P
     # The record of the start itself lies before the first window.
     assert stream.ids() == list(range(1, len(stamps)))
     ends = [datetime.strptime(offset["value"], "%Y-%m-%dT%H:%M:%SZ") for offset in stream.offsets()]
-    widths = [after - before for before, after in zip(ends, ends[1:])]
+    widths = [after - before for before, after in zip(ends, ends[1:], strict=False)]
     assert ends[0].strftime("%Y-%m-%dT%H:%M:%SZ") == stamps[0]
     assert widths[:2] == [timedelta(hours=2)] * 2 and len(widths) == 3
     assert timedelta() < widths[2] <= timedelta(hours=2)
@@ -207,9 +205,7 @@ def wait_for_horizon(place: Place, until: datetime) -> None:
     """Waits until a window that is prepared now reaches that far."""
     reader = planned(place, starting="now")
     wanted = until.strftime("%Y-%m-%dT%H:%M:%SZ")
-    pause = threading.Event()
-    while reader.initialOffset()["value"] < wanted:
-        pause.wait(0.1)
+    eventually(lambda: reader.initialOffset()["value"] >= wanted)
 
 
 def batches_of(stream: Stream) -> dict[int, int]:
