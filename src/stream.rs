@@ -126,23 +126,15 @@ impl Stream {
 
     /// Whether the table can be streamed; its lag.
     fn check(&self, table: &TableConfig) -> Result<Duration> {
-        let refuse = |what: String| Err(Error::new(ErrorKind::Config, what).with("table", &self.table));
-        let Some(CheckpointConfig { mode: ModeConfig::Timestamp { format, .. }, lag, .. }) = &table.checkpoint else {
-            return refuse(
-                "a stream needs an enabled checkpoint with mode = timestamp: it says where timestamps stand".into(),
-            );
-        };
-        let second = TimestampFormat::Rfc3339.parse("2026-01-02T03:04:05Z");
-        if second.is_none_or(|second| format.parse(&format.render(second)) != Some(second)) {
-            return refuse(format!("timestamp-format {format} holds no seconds: windows of a stream end at seconds"));
-        }
+        let lag = lag_of(table)?;
+        let refuse = |what: &str| Err(Error::new(ErrorKind::Config, what).with("table", &self.table));
         if self.max_window.is_some_and(|longest| longest.is_zero() || longest.subsec_nanos() != 0) {
-            return refuse("--max-window must be whole seconds, at least one: windows end at seconds".into());
+            return refuse("--max-window must be whole seconds, at least one: windows end at seconds");
         }
         if self.output.destination == Destination::Null {
-            return refuse("--to null: keeps nothing, and a stream moves".into());
+            return refuse("--to null: keeps nothing, and a stream moves");
         }
-        Ok(*lag)
+        Ok(lag)
     }
 
     /// The next batch; `None` where its window would be empty.
@@ -240,8 +232,29 @@ impl Stream {
     }
 }
 
-/// The end of a window that is prepared now.
-fn horizon(now: Instant, lag: Duration) -> Result<Instant> {
+/// How late the records of a table may come, which its windows wait for.
+///
+/// # Errors
+/// Kind `Config` for a table that cannot be streamed.
+pub fn lag_of(table: &TableConfig) -> Result<Duration> {
+    let refuse = |what: String| Err(Error::new(ErrorKind::Config, what).with("table", &table.name));
+    let Some(CheckpointConfig { mode: ModeConfig::Timestamp { format, .. }, lag, .. }) = &table.checkpoint else {
+        return refuse(
+            "a stream needs an enabled checkpoint with mode = timestamp: it says where timestamps stand".into(),
+        );
+    };
+    let second = TimestampFormat::Rfc3339.parse("2026-01-02T03:04:05Z");
+    if second.is_none_or(|second| format.parse(&format.render(second)) != Some(second)) {
+        return refuse(format!("timestamp-format {format} holds no seconds: windows of a stream end at seconds"));
+    }
+    Ok(*lag)
+}
+
+/// The end of a window that is prepared now: the last second that can no longer get records, less the lag (R27).
+///
+/// # Errors
+/// Kind `Scan` for a time beyond the calendar.
+pub fn horizon(now: Instant, lag: Duration) -> Result<Instant> {
     let second = floor(now)?;
     // A lag of half a second more is a second more.
     floor(minus(second.checked_sub_signed(BEHIND).unwrap_or(second), lag))
