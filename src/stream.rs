@@ -105,11 +105,9 @@ impl Stream {
         let mut end = horizon(driver.now(), lag)?;
         loop {
             let began = driver.now();
-            while let Some(report) = self.batch(source, &epochs, meters, end, driver.now()).await? {
+            while let Some(report) = self.batch(source, &epochs, meters, end, driver).await? {
                 let is_behind = report.window.end < end;
-                // Of a batch that took long, not of the moment when it began.
-                let lag = driver.now() - report.window.end;
-                driver.report(BatchReport { lag, ..report });
+                driver.report(report);
                 if !is_behind || driver.wait(began).await {
                     break;
                 }
@@ -144,14 +142,14 @@ impl Stream {
         epochs: &Epochs<'_>,
         meters: &Arc<Meters>,
         horizon: Instant,
-        now: Instant,
+        driver: &impl Driver,
     ) -> Result<Option<BatchReport>> {
         let head = epochs.recover(Some(&self.output), |said| meters.warn(&[said])).await?;
         self.same_read(source, &head)?;
         let Some(window) = self.window(&head, horizon)? else { return Ok(None) };
         let before = head.newest.as_ref().and_then(|(_, newest)| newest.watermark);
         let scan = source.table(&self.table)?.scan().batch(Batch { window, watermark: before });
-        let plan = source.plan_at(scan, now).await?;
+        let plan = source.plan_at(scan, driver.now()).await?;
         let begun = epochs.begin(&head, &plan, Some(window)).await?;
         let sink = epochs.open(&self.output, &begun, 1).await?;
         let tally = Tally::new(meters);
@@ -174,7 +172,7 @@ impl Stream {
         let files =
             epochs.settle(&begun, &self.output, &*sink, Proven { parts, commit: None, rows, watermark }).await?;
         let counts = Counts { rows_emitted: rows, ..meters.take() };
-        let lag = now - window.end;
+        let lag = driver.now() - window.end;
         Ok(Some(BatchReport { epoch: begun.offsets.epoch, window, counts, files, lag, watermark }))
     }
 
