@@ -36,7 +36,7 @@ test-python:
 	"$(cache)/spark/bin/pytest" -p no:cacheprovider python/tests
 
 lint:
-	cargo fmt --check
+	cargo fmt --all --check
 	cargo clippy --profile ci --features sql,delta --all-targets -- -D warnings
 	cargo clippy --profile ci -p restmark-python -- -D warnings
 

@@ -136,12 +136,7 @@ impl Source {
         self.reading(plan.0.clone(), batch_rows, limit).map(Rows::new).map_err(|error| raised(py, &error))
     }
 
-    fn commit<'py>(
-        &self,
-        py: Python<'py>,
-        plan: &Plan,
-        receipts: Vec<String>,
-    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+    fn commit<'py>(&self, py: Python<'py>, plan: &Plan, receipts: Vec<String>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let position = wait(py, async {
             let receipts = receipts.iter().map(|text| plan.0.receive(text)).collect::<Result<_>>()?;
             let commit = plan.0.seal(receipts)?;

@@ -36,10 +36,7 @@ fn runtime() -> PyResult<Arc<Runtime>> {
 ///
 /// # Errors
 /// The exception of its kind; `KeyboardInterrupt` where one came first: the work is then dropped.
-pub(crate) fn wait<T: Send>(
-    py: Python<'_>,
-    work: impl Future<Output = restmark::Result<T>> + Send,
-) -> PyResult<T> {
+pub(crate) fn wait<T: Send>(py: Python<'_>, work: impl Future<Output = restmark::Result<T>> + Send) -> PyResult<T> {
     let runtime = runtime()?;
     let mut work = pin!(work);
     loop {

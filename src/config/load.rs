@@ -12,7 +12,9 @@ use super::section::{Report, Section};
 use super::table::{self, Shared};
 use super::text::{self, Text, join};
 use super::validate::{self, Sent};
-use super::{SourceConfig, SpecPlace, TableConfig, auth, child, explode, http, keys, openapi, pagination, travel, urls};
+use super::{
+    SourceConfig, SpecPlace, TableConfig, auth, child, explode, http, keys, openapi, pagination, travel, urls,
+};
 use crate::error::{Error, ErrorKind, Problem, Result};
 use crate::secret::{Redactor, Secret, names_a_secret};
 use crate::storage::Settings;

@@ -113,7 +113,9 @@ impl Writer<'_> {
             let is_name = piece.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
             match (place % 2 == 1, is_name) {
                 (false, _) if piece.is_empty() => {}
-                (false, _) if self.redactor.finds(piece) => return self.refuse(key, "holds a secret beside a variable"),
+                (false, _) if self.redactor.finds(piece) => {
+                    return self.refuse(key, "holds a secret beside a variable");
+                }
                 (false, _) => self.quoted(piece),
                 (true, true) => drop(write!(self.out, "${{{piece}}}")),
                 (true, false) => return self.refuse(key, "comes from a variable whose name is not of A-Z, 0-9 and _"),

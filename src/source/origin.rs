@@ -53,12 +53,15 @@ impl Origin {
         // What is relative to the file of a store is no place of this machine.
         let here = self.path.parent().unwrap_or(Path::new(""));
         let is_relative = |place: &Location| matches!(place, Location::Local(path) if path.starts_with(here));
-        let relative = config.tables.iter().filter(|table| {
-            table.checkpoint.as_ref().is_some_and(|checkpoint| is_relative(&checkpoint.location))
-        });
+        let relative = config
+            .tables
+            .iter()
+            .filter(|table| table.checkpoint.as_ref().is_some_and(|checkpoint| is_relative(&checkpoint.location)));
         let problem = |table: &str| Problem {
             key: format!("tables.{table}.checkpoint.path"),
-            message: format!("is relative, and the configuration stands in a store: name it in full, such as {dir}/state"),
+            message: format!(
+                "is relative, and the configuration stands in a store: name it in full, such as {dir}/state"
+            ),
             file: Some(self.path.clone()),
             line: None,
         };

@@ -46,7 +46,11 @@ fn r23_everything_travels_but_the_secrets_which_the_other_host_answers_for() {
     let Auth::Header { value, .. } = &config.auth else { panic!("{:?}", config.auth) };
     assert_eq!(value.expose(), "Bearer theirs-token");
     let (table, own) = (&config.tables[0], &own.tables[0]);
-    assert_eq!(table.params[0], ("api_key".into(), "theirs-key".into()), "named like a secret, and from the environment");
+    assert_eq!(
+        table.params[0],
+        ("api_key".into(), "theirs-key".into()),
+        "named like a secret, and from the environment"
+    );
     assert_eq!(table.params[1..], own.params[1..]);
     assert_eq!(table.columns, own.columns);
     let Location::Local(path) = &table.checkpoint.as_ref().unwrap().location else { panic!() };
