@@ -6,7 +6,7 @@ conformance := $(or $(RESTMARK_CONFORMANCE),../shared/conformance/run.py)
 
 export RESTMARK_TEST_CACHE := $(cache)
 
-.PHONY: build test lint soak fuzz bench bench-setup bench-decode bench-read bench-partitions bench-peers \
+.PHONY: build test test-python wheel lint soak fuzz bench bench-setup bench-decode bench-read bench-partitions bench-peers \
 	bench-flights bench-epochs doc
 
 build:
@@ -20,10 +20,25 @@ test:
 	cargo test --profile ci --features sql,delta
 	@if [ -f "$(conformance)" ]; then python3 "$(conformance)" --bin "$(target)/ci/restmark" --step 5; \
 	else echo "no conformance suite at $(conformance): left out"; fi
+	$(MAKE) test-python
+
+# The Python package as a wheel for Python 3.10 and later, into $(target)/wheels.
+wheel:
+	scripts/setup
+	rm -rf "$(target)/wheels"
+	"$(cache)/spark/bin/maturin" build --locked --profile $(or $(PROFILE),release) --manifest-path python/Cargo.toml \
+		--interpreter "$(cache)/spark/bin/python" --out "$(target)/wheels"
+
+# The wheel as anybody would install it, then its tests: alone, and on a Spark cluster of loopback.
+test-python:
+	$(MAKE) wheel PROFILE=ci
+	"$(cache)/spark/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$(target)"/wheels/*.whl
+	"$(cache)/spark/bin/pytest" -p no:cacheprovider python/tests
 
 lint:
-	cargo fmt --check
+	cargo fmt --all --check
 	cargo clippy --profile ci --features sql,delta --all-targets -- -D warnings
+	cargo clippy --profile ci -p restmark-python -- -D warnings
 
 # What happens only now and then: the binary killed a thousand times on each kind of store and output, then the kill test,
 # the gate tests and the real servers over and over.

@@ -41,6 +41,8 @@ pub mod paginate;
 pub mod plan;
 pub mod position;
 pub mod read;
+pub mod receipts;
+pub mod rows;
 pub mod run;
 pub mod schema;
 pub mod secret;

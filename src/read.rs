@@ -1,6 +1,7 @@
 //! The only loop: fetch, decode, paginate. A read yields batches and, last and once, a receipt (R1).
 
 mod bodies;
+mod carried;
 mod children;
 mod clock;
 mod lineage;

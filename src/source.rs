@@ -1,6 +1,7 @@
 //! The composition root: a configuration becomes tables, a client and stores. No rule lives here.
 
 mod ask;
+mod origin;
 mod sample;
 
 use std::borrow::Cow;
@@ -28,6 +29,7 @@ use crate::schema::TableSchema;
 use crate::secret::Redactor;
 use crate::storage::Location;
 
+pub use origin::Origin;
 pub use sample::Shape;
 
 /// One API, ready to be read.
@@ -233,15 +235,16 @@ impl Source {
     /// [`Source::plan`] with the clock passed in.
     pub async fn plan_at(&self, mut scan: Scan, now: Instant) -> Result<Plan> {
         let table = self.table(&scan.table)?;
+        if let Some(columns) = scan.columns.take() {
+            let resolved = with_columns(table.config, columns)?;
+            return self.freeze(scan, table.config, &resolved, now).await;
+        }
         let mut resolved = self.resolved(table.config).await?;
-        let columns = match scan.columns.take() {
-            None if !scan.apart && resolved.is_sliced() && resolved.schema.mode == SchemaMode::Infer => {
-                self.sampled(&resolved, scan.filter.clone(), now).await?.and_then(|sample| sample.columns)
+        if !scan.apart && resolved.is_sliced() && resolved.schema.mode == SchemaMode::Infer {
+            let sample = self.sampled(&resolved, scan.filter.clone(), now).await?;
+            if let Some(columns) = sample.and_then(|sample| sample.columns) {
+                resolved = Cow::Owned(with_columns(&resolved, columns)?);
             }
-            known => known,
-        };
-        if let Some(columns) = columns {
-            resolved = Cow::Owned(with_columns(&resolved, columns)?);
         }
         self.freeze(scan, table.config, &resolved, now).await
     }
@@ -281,7 +284,7 @@ impl Source {
     }
 
     /// The table of a partition, with the columns it was planned with.
-    fn planned(&self, partition: &Partition) -> Result<Cow<'_, TableConfig>> {
+    pub(crate) fn planned(&self, partition: &Partition) -> Result<Cow<'_, TableConfig>> {
         let table = self.table(&partition.table)?;
         if with_parents(&self.config, table.config) != partition.fingerprint {
             let said = "the partition was planned with another configuration of this table: plan it again";

@@ -105,11 +105,9 @@ impl Stream {
         let mut end = horizon(driver.now(), lag)?;
         loop {
             let began = driver.now();
-            while let Some(report) = self.batch(source, &epochs, meters, end, driver.now()).await? {
+            while let Some(report) = self.batch(source, &epochs, meters, end, driver).await? {
                 let is_behind = report.window.end < end;
-                // Of a batch that took long, not of the moment when it began.
-                let lag = driver.now() - report.window.end;
-                driver.report(BatchReport { lag, ..report });
+                driver.report(report);
                 if !is_behind || driver.wait(began).await {
                     break;
                 }
@@ -126,23 +124,15 @@ impl Stream {
 
     /// Whether the table can be streamed; its lag.
     fn check(&self, table: &TableConfig) -> Result<Duration> {
-        let refuse = |what: String| Err(Error::new(ErrorKind::Config, what).with("table", &self.table));
-        let Some(CheckpointConfig { mode: ModeConfig::Timestamp { format, .. }, lag, .. }) = &table.checkpoint else {
-            return refuse(
-                "a stream needs an enabled checkpoint with mode = timestamp: it says where timestamps stand".into(),
-            );
-        };
-        let second = TimestampFormat::Rfc3339.parse("2026-01-02T03:04:05Z");
-        if second.is_none_or(|second| format.parse(&format.render(second)) != Some(second)) {
-            return refuse(format!("timestamp-format {format} holds no seconds: windows of a stream end at seconds"));
-        }
+        let lag = lag_of(table)?;
+        let refuse = |what: &str| Err(Error::new(ErrorKind::Config, what).with("table", &self.table));
         if self.max_window.is_some_and(|longest| longest.is_zero() || longest.subsec_nanos() != 0) {
-            return refuse("--max-window must be whole seconds, at least one: windows end at seconds".into());
+            return refuse("--max-window must be whole seconds, at least one: windows end at seconds");
         }
         if self.output.destination == Destination::Null {
-            return refuse("--to null: keeps nothing, and a stream moves".into());
+            return refuse("--to null: keeps nothing, and a stream moves");
         }
-        Ok(*lag)
+        Ok(lag)
     }
 
     /// The next batch; `None` where its window would be empty.
@@ -152,14 +142,14 @@ impl Stream {
         epochs: &Epochs<'_>,
         meters: &Arc<Meters>,
         horizon: Instant,
-        now: Instant,
+        driver: &impl Driver,
     ) -> Result<Option<BatchReport>> {
         let head = epochs.recover(Some(&self.output), |said| meters.warn(&[said])).await?;
         self.same_read(source, &head)?;
         let Some(window) = self.window(&head, horizon)? else { return Ok(None) };
         let before = head.newest.as_ref().and_then(|(_, newest)| newest.watermark);
         let scan = source.table(&self.table)?.scan().batch(Batch { window, watermark: before });
-        let plan = source.plan_at(scan, now).await?;
+        let plan = source.plan_at(scan, driver.now()).await?;
         let begun = epochs.begin(&head, &plan, Some(window)).await?;
         let sink = epochs.open(&self.output, &begun, 1).await?;
         let tally = Tally::new(meters);
@@ -182,7 +172,7 @@ impl Stream {
         let files =
             epochs.settle(&begun, &self.output, &*sink, Proven { parts, commit: None, rows, watermark }).await?;
         let counts = Counts { rows_emitted: rows, ..meters.take() };
-        let lag = now - window.end;
+        let lag = driver.now() - window.end;
         Ok(Some(BatchReport { epoch: begun.offsets.epoch, window, counts, files, lag, watermark }))
     }
 
@@ -240,8 +230,29 @@ impl Stream {
     }
 }
 
-/// The end of a window that is prepared now.
-fn horizon(now: Instant, lag: Duration) -> Result<Instant> {
+/// How late the records of a table may come, which its windows wait for.
+///
+/// # Errors
+/// Kind `Config` for a table that cannot be streamed.
+pub fn lag_of(table: &TableConfig) -> Result<Duration> {
+    let refuse = |what: String| Err(Error::new(ErrorKind::Config, what).with("table", &table.name));
+    let Some(CheckpointConfig { mode: ModeConfig::Timestamp { format, .. }, lag, .. }) = &table.checkpoint else {
+        return refuse(
+            "a stream needs an enabled checkpoint with mode = timestamp: it says where timestamps stand".into(),
+        );
+    };
+    let second = TimestampFormat::Rfc3339.parse("2026-01-02T03:04:05Z");
+    if second.is_none_or(|second| format.parse(&format.render(second)) != Some(second)) {
+        return refuse(format!("timestamp-format {format} holds no seconds: windows of a stream end at seconds"));
+    }
+    Ok(*lag)
+}
+
+/// The end of a window that is prepared now: the last second that can no longer get records, less the lag (R27).
+///
+/// # Errors
+/// Kind `Scan` for a time beyond the calendar.
+pub fn horizon(now: Instant, lag: Duration) -> Result<Instant> {
     let second = floor(now)?;
     // A lag of half a second more is a second more.
     floor(minus(second.checked_sub_signed(BEHIND).unwrap_or(second), lag))

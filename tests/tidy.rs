@@ -17,7 +17,7 @@ const ROOMS: [&str; 15] = [
     "read",
     "commit",
     "source",
-    "sink verify epoch gather run stream fuzz",
+    "sink verify epoch gather rows receipts run stream fuzz",
     "sql",
     "cli",
 ];

@@ -59,7 +59,7 @@ impl LocalStore {
         }
     }
 
-    fn lock(&self, table: &str) -> Result<File, LockError> {
+    fn lock(&self, table: &str) -> Result<Held, LockError> {
         let path = self.dir.join(format!(".{table}.checkpoint.lock"));
         if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
             let said = format!("the checkpoint cannot be locked: {} is not a file", path.display());
@@ -72,7 +72,7 @@ impl LocalStore {
             .open(&path)
             .map_err(|e| LockError::Failed(failed("cannot lock the checkpoint", &path, &e)))?;
         match file.try_lock() {
-            Ok(()) => Ok(file),
+            Ok(()) => Ok(Held(file)),
             Err(TryLockError::WouldBlock) => Err(LockError::Held),
             Err(TryLockError::Error(e)) => Err(LockError::Failed(failed("cannot lock the checkpoint", &path, &e))),
         }
@@ -133,6 +133,18 @@ impl LocalStore {
     }
 }
 
+/// The lock, until it is dropped.
+#[derive(Debug)]
+struct Held(File);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Closing alone is not enough: a process that is being forked off meanwhile holds the same lock until it runs its
+        // own program.
+        let _ = self.0.unlock();
+    }
+}
+
 enum LockError {
     Held,
     Failed(Error),
@@ -182,4 +194,21 @@ async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 's
 
 fn failed(what: &str, path: &Path, cause: &io::Error) -> Error {
     Error::new(ErrorKind::Store, format!("{what}: {cause}")).with("path", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r08_a_lock_that_was_let_go_is_free_though_a_forked_process_has_it_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(dir.path().to_owned());
+        let held = store.lock("t").ok().unwrap();
+        // What a fork has: another handle of the same open file.
+        let _forked = held.0.try_clone().unwrap();
+        assert!(matches!(store.lock("t"), Err(LockError::Held)));
+        drop(held);
+        assert!(store.lock("t").is_ok());
+    }
 }

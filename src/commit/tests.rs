@@ -17,6 +17,7 @@ fn plan(id: &str, base: Base, position: Option<Position>) -> Plan {
         fingerprint: "print".to_owned(),
         limited: false,
         pushdown: Pushdown::default(),
+        select: None,
         warnings: Vec::new(),
         stored: Some(Stored { base, position, generation: 4, format: None, plans: Vec::new(), edits: Vec::new() }),
         partitions: vec![Partition {

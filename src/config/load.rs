@@ -12,7 +12,9 @@ use super::section::{Report, Section};
 use super::table::{self, Shared};
 use super::text::{self, Text, join};
 use super::validate::{self, Sent};
-use super::{SourceConfig, SpecPlace, TableConfig, auth, child, explode, http, keys, openapi, pagination, urls};
+use super::{
+    SourceConfig, SpecPlace, TableConfig, auth, child, explode, http, keys, openapi, pagination, travel, urls,
+};
 use crate::error::{Error, ErrorKind, Problem, Result};
 use crate::secret::{Redactor, Secret, names_a_secret};
 use crate::storage::Settings;
@@ -24,8 +26,12 @@ const REFERENCE: &str = include_str!("../../config/reference.conf");
 ///
 /// Variables that are not UTF-8 count as not set.
 pub fn load(path: &Path) -> Result<SourceConfig> {
-    let utf8 = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-    load_with_env(path, &utf8.collect())
+    load_with_env(path, &environment())
+}
+
+/// The environment of this process, but for what is not UTF-8.
+pub fn environment() -> HashMap<String, String> {
+    std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect()
 }
 
 /// Loads and checks a configuration file; `env` answers `${VAR}`.
@@ -33,12 +39,56 @@ pub fn load(path: &Path) -> Result<SourceConfig> {
 /// The error holds every problem of the configuration (R11).
 #[allow(clippy::implicit_hasher, reason = "the parser takes this one")]
 pub fn load_with_env(path: &Path, env: &HashMap<String, String>) -> Result<SourceConfig> {
+    read(path, None, env, Spec::IsRead).map(|(config, ..)| config)
+}
+
+/// Loads and checks what a file holds that is none of this machine; `path` is its name, for messages and for what it
+/// names relative to itself.
+#[allow(clippy::implicit_hasher, reason = "the parser takes this one")]
+pub fn load_text(path: &Path, text: &str, env: &HashMap<String, String>) -> Result<SourceConfig> {
+    read(path, Some(text), env, Spec::IsRead).map(|(config, ..)| config)
+}
+
+/// Loads and checks a text that [`travelling`] made; `env` answers for its secrets.
+///
+/// A local `openapi` document stayed behind: the columns of its tables come with the plan.
+#[allow(clippy::implicit_hasher, reason = "the parser takes this one")]
+pub fn load_travelled(path: &Path, text: &str, env: &HashMap<String, String>) -> Result<SourceConfig> {
+    read(path, Some(text), env, Spec::StayedBehind).map(|(config, ..)| config)
+}
+
+/// A configuration as a text that can travel to other hosts: everything in it is resolved but its secrets, which are
+/// `${VARIABLE}`s of the environment, as they were (R23). `text` as for [`load_text`], `None` to read the file.
+///
+/// # Errors
+/// Kind `Config` as [`load_with_env`]; and for a secret that is written out, at its key: it would travel with the text.
+#[allow(clippy::implicit_hasher, reason = "the parser takes this one")]
+pub fn travelling(path: &Path, text: Option<&str>, env: &HashMap<String, String>) -> Result<String> {
+    let (config, read, redactor) = read(path, text, env, Spec::IsRead)?;
+    let marked = text::read(path, text, &travel::marked(env)).map_err(Error::problems)?;
+    travel::text(&config, &read, &marked.root, &redactor).map_err(Error::problems)
+}
+
+/// Whether a local `openapi` document is at hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spec {
+    IsRead,
+    StayedBehind,
+}
+
+fn read(
+    path: &Path,
+    text: Option<&str>,
+    env: &HashMap<String, String>,
+    spec: Spec,
+) -> Result<(SourceConfig, Text, Redactor)> {
     let defaults = reference()?;
-    let Text { root, places, unresolved } = text::read(path, env).map_err(Error::problems)?;
+    let mut text = text::read(path, text, env).map_err(Error::problems)?;
+    let unresolved = std::mem::take(&mut text.unresolved);
     let unset: Vec<String> = unresolved.iter().map(|p| p.key.clone()).collect();
-    let report = Report::new(places, unresolved);
-    let top = Section::new(String::new(), Some(&root), Some(&defaults), keys::TOP, &report);
-    let (config, redactor) = read_source(path, &top, env);
+    let report = Report::new(&text.places, unresolved);
+    let top = Section::new(String::new(), Some(&text.root), Some(&defaults), keys::TOP, &report);
+    let (config, redactor) = read_source(path, &top, env, spec);
     drop(top);
 
     let (mut problems, mut warnings) = report.into_parts();
@@ -52,7 +102,7 @@ pub fn load_with_env(path: &Path, env: &HashMap<String, String>) -> Result<Sourc
     scrub(&mut problems, &redactor);
     scrub(&mut warnings, &redactor);
     match config {
-        Some(config) if problems.is_empty() => Ok(SourceConfig { warnings, ..config }),
+        Some(config) if problems.is_empty() => Ok((SourceConfig { warnings, ..config }, text, redactor)),
         _ if problems.is_empty() => Err(Error::new(ErrorKind::Bug, "a configuration is incomplete without a reason")),
         _ => Err(Error::problems(problems)),
     }
@@ -68,10 +118,15 @@ pub(super) fn reference() -> Result<HoconValue> {
 }
 
 /// Reads all blocks; also returns what removes the credentials it met from messages.
-fn read_source(path: &Path, top: &Section<'_>, env: &HashMap<String, String>) -> (Option<SourceConfig>, Redactor) {
+fn read_source(
+    path: &Path,
+    top: &Section<'_>,
+    env: &HashMap<String, String>,
+    spec: Spec,
+) -> (Option<SourceConfig>, Redactor) {
     let report = top.report();
     let http_block = top.block("http", keys::HTTP);
-    let described = openapi::read(top, &http_block, path.parent().unwrap_or(Path::new("")));
+    let described = openapi::read(top, &http_block, path.parent().unwrap_or(Path::new("")), spec);
     let base_url = read_base_url(top, described.as_ref());
     let auth_block = top.block("auth", keys::AUTH);
     let auth = auth::read(&auth_block, path.parent().unwrap_or(Path::new("")));

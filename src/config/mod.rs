@@ -16,6 +16,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod text;
+mod travel;
 mod urls;
 mod validate;
 

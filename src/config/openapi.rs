@@ -9,7 +9,7 @@ use url::Url;
 
 use super::pagination::StyleName;
 use super::section::{Report, Section};
-use super::{ColumnConfig, Method, SpecPlace, TableConfig, urls};
+use super::{ColumnConfig, Method, SpecPlace, TableConfig, load, urls};
 use crate::openapi::{About, Ask, Spec, parse};
 
 /// The document of a source.
@@ -33,7 +33,7 @@ pub(super) struct Asked<'a> {
 }
 
 /// Reads the key, and the file it names.
-pub(super) fn read(top: &Section<'_>, http: &Section<'_>, directory: &Path) -> Option<Described> {
+pub(super) fn read(top: &Section<'_>, http: &Section<'_>, directory: &Path, spec: load::Spec) -> Option<Described> {
     if !top.sets("openapi") {
         return None;
     }
@@ -47,6 +47,9 @@ pub(super) fn read(top: &Section<'_>, http: &Section<'_>, directory: &Path) -> O
         return Some(Described { place: SpecPlace::Url(url), name, spec: None });
     }
     let path = directory.join(&name);
+    if spec == load::Spec::StayedBehind {
+        return Some(Described { place: SpecPlace::File(path), name, spec: None });
+    }
     let read = http.bytes("max-body-bytes").map(|limit| read_file(&path, limit).and_then(|bytes| parse(&bytes)));
     let spec = read.and_then(|read| read.map_err(|said| top.problem("openapi", format!("{name} {said}"))).ok());
     Some(Described { place: SpecPlace::File(path), name, spec })

@@ -14,15 +14,15 @@ use crate::position::TimestampFormat;
 use crate::secret::Secret;
 
 /// What was found wrong or worth saying so far.
-pub(super) struct Report {
-    places: Places,
+pub(super) struct Report<'a> {
+    places: &'a Places,
     problems: RefCell<Vec<Problem>>,
     warnings: RefCell<Vec<Problem>>,
 }
 
-impl Report {
+impl<'a> Report<'a> {
     /// A report that begins with some problems.
-    pub(super) fn new(places: Places, problems: Vec<Problem>) -> Self {
+    pub(super) fn new(places: &'a Places, problems: Vec<Problem>) -> Self {
         Self { places, problems: RefCell::new(problems), warnings: RefCell::default() }
     }
 
@@ -68,7 +68,7 @@ pub(super) struct Section<'a> {
     /// The first one that has a key wins; never empty.
     layers: Vec<Layer<'a>>,
     defaults: Option<&'a HoconValue>,
-    report: &'a Report,
+    report: &'a Report<'a>,
 }
 
 /// A value and the path of its key.
@@ -84,7 +84,7 @@ impl<'a> Section<'a> {
         value: Option<&'a HoconValue>,
         defaults: Option<&'a HoconValue>,
         known: &[&str],
-        report: &'a Report,
+        report: &'a Report<'a>,
     ) -> Self {
         if let Some(value) = value {
             match value.as_object() {
@@ -110,7 +110,7 @@ impl<'a> Section<'a> {
     }
 
     /// Where problems go.
-    pub(super) fn report(&self) -> &'a Report {
+    pub(super) fn report(&self) -> &'a Report<'a> {
         self.report
     }
 

@@ -92,11 +92,16 @@ pub(super) struct Text {
     pub(super) unresolved: Vec<Problem>,
 }
 
-/// Reads a file, the files it includes and the environment variables it names.
-pub(super) fn read(path: &Path, env: &HashMap<String, String>) -> Result<Text, Vec<Problem>> {
+/// Reads a file, the files it includes and the environment variables it names; `text` is what the file holds, where it
+/// is none of this machine.
+pub(super) fn read(path: &Path, text: Option<&str>, env: &HashMap<String, String>) -> Result<Text, Vec<Problem>> {
     let mut walk = Walk::default();
     let place = Place { file: path.to_owned(), line: 1 };
-    let Some(ast) = walk.file(path, "", 0, &place) else { return Err(walk.problems) };
+    let ast = match text {
+        Some(text) => walk.parsed(text, path, "", 0, &place),
+        None => walk.file(path, "", 0, &place),
+    };
+    let Some(ast) = ast else { return Err(walk.problems) };
     if walk.places.substitutions.len() > MAX_SUBSTITUTIONS {
         walk.fail("", &place, format!("more than {MAX_SUBSTITUTIONS} substitutions"));
     } else if walk.places.copied("", &mut HashMap::new()) > MAX_COPIED {
@@ -164,7 +169,12 @@ impl Walk {
                 return None;
             }
         };
-        let parsed = hocon::tokenize(&text).and_then(|tokens| {
+        self.parsed(&text, path, block, depth, from)
+    }
+
+    /// Reads what a file holds.
+    fn parsed(&mut self, text: &str, path: &Path, block: &str, depth: usize, from: &Place) -> Option<AstNode> {
+        let parsed = hocon::tokenize(text).and_then(|tokens| {
             let stray = stray_brace(&tokens).map(|token| (token.line, token.col));
             hocon::parser::parse_tokens(&tokens).map(|ast| (ast, stray))
         });

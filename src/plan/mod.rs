@@ -74,6 +74,15 @@ impl Scan {
         self
     }
 
+    /// The columns of a table that would be asked for or inferred: somebody has seen them before, see [`Source::shape`].
+    ///
+    /// [`Source::shape`]: crate::Source::shape
+    #[must_use]
+    pub fn shaped(mut self, columns: Vec<Column>) -> Self {
+        self.columns = Some(columns);
+        self
+    }
+
     /// One batch of a stream, whatever the table's own position: it moves nothing but the stream (R27, R28).
     #[must_use]
     pub fn batch(mut self, batch: Batch) -> Self {
@@ -156,6 +165,8 @@ pub struct Plan {
     pub(crate) limited: bool,
     /// What the API answers of the query, and what is left.
     pub(crate) pushdown: Pushdown,
+    /// The columns that are wanted, in their order; `None` is all. Partitions read those of the residual beside them.
+    pub(crate) select: Option<Vec<String>>,
     /// What is worth saying before the read.
     pub(crate) warnings: Vec<String>,
     /// `None` for a table without an enabled checkpoint.
@@ -181,6 +192,7 @@ impl Plan {
         let Slices { slices, warning } = partition::slices(table, scan.filter.as_ref(), &pushdown)?;
         let checkpoint = loaded.as_ref().and_then(|(_, checkpoint)| checkpoint.as_ref()).filter(|_| !scan.full);
         // What the residual looks at is read too, after what is wanted.
+        let wanted = scan.select.clone();
         let select = scan.select.map(|mut names| {
             for column in pushdown.residual.iter().flat_map(Predicate::columns) {
                 if !names.iter().any(|name| name == column) {
@@ -226,6 +238,7 @@ impl Plan {
             fingerprint,
             limited: scan.limit.is_some() || scan.apart,
             pushdown,
+            select: wanted,
             warnings: warning.into_iter().collect(),
             stored,
             partitions,
@@ -235,6 +248,23 @@ impl Plan {
     /// The slices to read; every one must yield a receipt before the plan can be sealed.
     pub fn partitions(&self) -> &[Partition] {
         &self.partitions
+    }
+
+    /// One plan for each partition, for a task elsewhere: what it reads proves nothing but its own partition, so it
+    /// cannot be sealed (R1).
+    pub fn split(&self) -> Vec<Self> {
+        let only = |partition: &Partition| Self { limited: true, partitions: vec![partition.clone()], ..self.clone() };
+        self.partitions.iter().map(only).collect()
+    }
+
+    /// The columns that are wanted, in their order; `None` is all of the table.
+    pub fn select(&self) -> Option<&[String]> {
+        self.select.as_deref()
+    }
+
+    /// Whether a commit of it can move a position: its table has a checkpoint that was loaded.
+    pub fn is_checkpointed(&self) -> bool {
+        self.stored.is_some()
     }
 
     /// What of the query is sent to the API, and what is left.

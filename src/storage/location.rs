@@ -83,6 +83,16 @@ impl Remote {
     }
 }
 
+impl Location {
+    /// The directory of a file of a store, and its name there; `None` for a file of this machine, and for no file.
+    pub fn remote_file(&self) -> Option<(Self, &str)> {
+        let Self::Remote(file) = self else { return None };
+        let (dir, name) = file.path.rsplit_once('/').filter(|(_, name)| !name.is_empty())?;
+        let path = if dir.is_empty() { "/" } else { dir };
+        Some((Self::Remote(Remote { path: path.to_owned(), ..file.clone() }), name))
+    }
+}
+
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.scheme)?;

@@ -30,6 +30,7 @@ use location::Kind;
 pub use location::{Location, Remote};
 use object_files::ObjectFiles;
 pub use settings::Settings;
+pub(crate) use settings::holds_a_secret;
 
 /// What a location leads to, ready to be used.
 #[derive(Debug)]

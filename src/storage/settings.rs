@@ -156,7 +156,7 @@ const NO_SECRET: [&str; 16] = [
 ];
 
 /// Whether a property or variable holds a credential: its name says so, and it is no switch, class, number or path.
-fn holds_a_secret(name: &str, value: &str) -> bool {
+pub(crate) fn holds_a_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
     // What an account is called decides nothing.
     let surely = ["fs.azure.account.key.", "fs.azure.sas."].iter().any(|start| name.starts_with(start));

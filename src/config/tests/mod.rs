@@ -2,6 +2,7 @@
 
 mod openapi;
 mod rules;
+mod travel;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

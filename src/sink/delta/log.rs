@@ -213,20 +213,23 @@ impl Log {
         Ok(newest.and_then(|newest| u64::try_from(newest).ok()).is_some_and(|newest| newest >= version))
     }
 
-    /// Adds the change, after whatever others commit meanwhile; at once if it was made before.
+    /// Adds the change to the table as it was `known`, which has not seen it; after whatever others commit meanwhile.
     ///
     /// `rows` is the schema of the files; a table that does not exist is made with it.
     ///
     /// # Errors
     /// Kind `Config` where the table does not take such rows; kind `Conflict` where it changed since it was to be
     /// replaced; kind `Store` for a table or a store that cannot be used.
-    pub(super) async fn commit(&self, change: Change, rows: SchemaRef) -> Result<()> {
-        for _ in 0..TRIES {
-            let known = self.look().await?;
-            if let (Some(known), Some((application, version))) = (&known, &change.transaction)
-                && self.holds(known, application, *version).await?
-            {
-                return Ok(());
+    pub(super) async fn commit(&self, change: Change, rows: SchemaRef, mut known: Option<Known>) -> Result<()> {
+        for tries in 0..TRIES {
+            if tries > 0 {
+                tokio::time::sleep(PAUSE.mul_f64(fastrand::f64())).await;
+                known = self.look().await?;
+                if let (Some(known), Some((application, version))) = (&known, &change.transaction)
+                    && self.holds(known, application, *version).await?
+                {
+                    return Ok(());
+                }
             }
             if matches!(change.rows, Rows::Replace(version) if version != known.as_ref().map(Known::version)) {
                 let said = "conflict: the Delta table was changed while this run read; nothing of it was replaced";
@@ -235,15 +238,14 @@ impl Log {
             if let Some(known) = &known {
                 known.takes(&rows).map_err(|error| self.at(error))?;
             }
-            let (change, rows) = (change.clone(), rows.clone());
+            let (snapshot, change, rows) = (known.take().map(|known| known.0), change.clone(), rows.clone());
             let made = self.on_kernel(move |engine| {
-                attempt(engine, known.map(|known| known.0), &change, &rows, Box::new(FileSystemCommitter::new()))
+                attempt(engine, snapshot, &change, &rows, Box::new(FileSystemCommitter::new()))
             });
             if let Some(after) = made.await? {
                 self.keep_short(after).await;
                 return Ok(());
             }
-            tokio::time::sleep(PAUSE.mul_f64(fastrand::f64())).await;
         }
         let said = format!("conflict: others committed to the Delta table {TRIES} times before this run could");
         Err(self.at(Error::new(ErrorKind::Conflict, said)))

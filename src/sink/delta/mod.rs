@@ -78,8 +78,9 @@ impl Delta {
     }
 
     async fn publish_all(&self, parts: &[Finished]) -> Result<Vec<String>> {
-        if let (Some((application, version)), Some(known)) = (&self.transaction, self.log.look().await?)
-            && self.log.holds(&known, application, *version).await?
+        let known = self.log.look().await?;
+        if let (Some((application, version)), Some(known)) = (&self.transaction, &known)
+            && self.log.holds(known, application, *version).await?
         {
             // Its files may have been merged into others since.
             return Ok(Vec::new());
@@ -110,7 +111,7 @@ impl Delta {
             Some((_, first)) => self.schema_of(&first.name).await?,
             None => Arc::new(arrow_schema::Schema::empty()),
         };
-        self.log.commit(Change { transaction: self.transaction.clone(), files, rows }, schema).await?;
+        self.log.commit(Change { transaction: self.transaction.clone(), files, rows }, schema, known).await?;
         Ok(shown)
     }
 
