@@ -38,8 +38,8 @@ class Outcome:
 def checkpointed(spark: SparkSession) -> Iterator[list[Outcome]]:
     """Commits the checkpoints of the tables that were loaded and read in the block, when it ends without an exception.
 
-    Nothing moves if a query or job of the application failed meanwhile, whoever caught its exception, or if a write had a
-    LIMIT. What became of each plan is in the list that the block is given, once it has ended.
+    Nothing moves if a query or job of the application failed meanwhile, whoever caught its exception, or if a write had
+    a LIMIT. What became of each plan is in the list that the block is given, once it has ended.
     """
     ledger = Ledger(spark)
     outcomes: list[Outcome] = []

@@ -26,7 +26,9 @@ def lacking() -> str | None:
 class Daemon:
     """A daemon of the cluster, up once it has said so."""
 
-    def __init__(self, name: str, host: str, *arguments: str, says: str, variables: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, name: str, host: str, *arguments: str, says: str, variables: dict[str, str] | None = None
+    ) -> None:
         environment = os.environ | (variables or {}) | {
             "SPARK_HOME": str(HOME),
             "SPARK_LOCAL_IP": host,

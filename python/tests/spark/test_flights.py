@@ -55,8 +55,8 @@ def database() -> sqlite3.Connection:
 @pytest.fixture(scope="module")
 def datasette(database: sqlite3.Connection) -> Iterator[str]:
     server = subprocess.Popen(
-        [CACHE / "venv" / "bin" / "datasette", "serve", CACHE / "data" / "flights.db", "--host", "127.0.0.1", "--port", "0",
-         "--setting", "max_returned_rows", "5000", "--setting", "sql_time_limit_ms", "30000"],
+        [CACHE / "venv" / "bin" / "datasette", "serve", CACHE / "data" / "flights.db", "--host", "127.0.0.1",
+         "--port", "0", "--setting", "max_returned_rows", "5000", "--setting", "sql_time_limit_ms", "30000"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )
     assert server.stderr is not None

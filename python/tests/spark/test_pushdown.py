@@ -84,28 +84,42 @@ def test_r10_a_checkpointed_table_is_asked_for_everything(pushing: SparkSession,
     assert events.mark("events") == at(250)
 
 
+AMOUNTS = [None, 0.0, -0.0, 0.1, 1e300]
 VALUES = [None, "", "a", "A", "a'b", "%", "a%b", "x_y", "\\", 'say "hi"', "ä", "z" * 300]
+TYPES = {"id": "int64", "at": "timestamp", "kind": "string", "amount": "float64", "price": "decimal(9,2)", "day": "date",
+         "paid": "boolean", "small": "int32"}
 
 
 @pytest.fixture
 def odd_values(place: Place) -> Place:
     place.api.tables["odd"] = [
-        {"id": n, "at": at(n) if n % 3 else None, "kind": VALUES[n % len(VALUES)], "amount": [None, 0.0, -0.0, 0.1, 1e300][n % 5]}
+        {
+            "id": n,
+            "at": at(n) if n % 3 else None,
+            "kind": VALUES[n % len(VALUES)],
+            "amount": AMOUNTS[n % 5],
+            "price": f"{n - 30}.{n % 7:02}" if n % 4 else None,
+            "day": f"2026-01-{n % 28 + 1:02}" if n % 5 else None,
+            "paid": [None, True, False][n % 3],
+            "small": n - 30 if n % 6 else None,
+        }
         for n in range(60)
     ]
-    place.table("odd")
+    place.table("odd", columns={name: {"type": of} for name, of in TYPES.items()})
     return place
 
 
 @pytest.mark.parametrize(
     "condition",
     [
-        "kind = 'a'", "kind <> 'a'", "NOT (kind <=> 'a')", "kind <=> NULL", "kind = ''", "kind = 'a\\'b'", "kind > 'a'",
-        "kind IN ('a', NULL)", "kind NOT IN ('a', 'A')", "kind NOT IN ('a', NULL)", "kind LIKE 'a%'", "kind LIKE '%\"%'",
-        "kind LIKE '%\\\\%%'", "kind LIKE 'a\\\\%%'", "kind = 'ä'", "kind IS NULL", "kind IS NOT NULL",
+        "kind = 'a'", "kind <> 'a'", "NOT (kind <=> 'a')", "kind <=> NULL", "kind = ''", "kind = 'a\\'b'",
+        "kind > 'a'", "kind IN ('a', NULL)", "kind NOT IN ('a', 'A')", "kind NOT IN ('a', NULL)", "kind LIKE 'a%'",
+        "kind LIKE '%\"%'", "kind LIKE '%\\\\%%'", "kind LIKE 'a\\\\%%'", "kind = 'ä'", "kind IS NULL", "kind IS NOT NULL",
         "amount = 0", "amount <> 0.1D", "amount > -0.0D", "amount < double('NaN')", "amount = 1e300D",
-        "id BETWEEN 5 AND 9", "id > 2147483647", "id IN (1, 2, 3)",
+        "id BETWEEN 5 AND 9", "id > 2147483647", "id IN (1, 2, 3)", "small < -3", "small >= 4.5",
         "at = timestamp'2026-01-01T00:00:07Z'", "at > timestamp'2026-01-01T00:00:07.000001Z'", "at <=> NULL",
+        "at < date'2026-01-02'", "day = date'2026-01-07'", "day >= timestamp'2026-01-07T12:00:00Z'",
+        "price > 1.5", "price <= -2.05", "price = 4", "paid", "NOT paid", "paid <=> false",
     ],
 )
 def test_a_filter_means_the_same_here_and_there(pushing: SparkSession, odd_values: Place, condition: str) -> None:
@@ -114,7 +128,9 @@ def test_a_filter_means_the_same_here_and_there(pushing: SparkSession, odd_value
     assert sorted(row.id for row in pushed.collect()) == sorted(row.id for row in plain.collect())
 
 
-SCHEMA = StructType([StructField("k", StringType()), StructField("n", LongType()), StructField('odd "name"', LongType())])
+SCHEMA = StructType(
+    [StructField("k", StringType()), StructField("n", LongType()), StructField('odd "name"', LongType())]
+)
 
 
 @pytest.mark.parametrize(

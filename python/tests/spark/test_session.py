@@ -65,7 +65,8 @@ def test_r08_a_commit_that_fails_is_logged(
 ) -> None:
     df = events.load(listening, "events")
     assert df.count() == 250
-    (events.folder / "state" / "events.checkpoint.json").write_text('{"type":"timestamp","value":"2026-01-01T00:00:07Z"}')
+    other = '{"type":"timestamp","value":"2026-01-01T00:00:07Z"}'
+    (events.folder / "state" / "events.checkpoint.json").write_text(other)
     with caplog.at_level(logging.WARNING):
         df.write.parquet(str(events.folder / "out"))
         settle(listening)
