@@ -14,6 +14,10 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from scripted import PATIENCE, Api
 
+CACHE = Path(
+    os.environ.get("RESTMARK_TEST_CACHE")
+    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "restmark-test")
+)
 # Not the same: each process answers for itself.
 DRIVERS_TOKEN = "the-drivers-own-4711"
 EXECUTORS_TOKEN = "the-executors-own-0815"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
 import subprocess
@@ -18,12 +17,8 @@ from pyspark.sql import functions as f
 
 from restmark.spark import checkpointed
 
-from place import unavailable
+from place import CACHE, unavailable
 
-CACHE = Path(
-    os.environ.get("RESTMARK_TEST_CACHE")
-    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "restmark-test")
-)
 SUMMED = ["id", "distance", "dep_delay", "air_time"]
 CARRIERS = "9E AA AS B6 DL EV F9 FL HA MQ OO UA US VX WN YV".split()
 
