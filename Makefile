@@ -7,7 +7,7 @@ conformance := $(or $(RESTMARK_CONFORMANCE),../shared/conformance/run.py)
 export RESTMARK_TEST_CACHE := $(cache)
 
 .PHONY: build test test-python wheel lint soak fuzz bench bench-setup bench-decode bench-read bench-partitions bench-peers \
-	bench-flights bench-epochs doc
+	bench-flights bench-epochs bench-spark doc
 
 build:
 	cargo build --release
@@ -62,6 +62,7 @@ bench:
 	$(MAKE) bench-peers
 	$(MAKE) bench-flights
 	$(MAKE) bench-epochs
+	$(MAKE) bench-spark
 
 # The peers' Python packages, in an environment of their own.
 bench-setup: $(cache)/bench/installed
@@ -93,6 +94,11 @@ bench-flights: build
 bench-epochs: build bench-setup
 	scripts/setup
 	python3 benches/epochs.py --bin "$(target)/release/restmark"
+
+# The wheel as it is released, on a cluster of loopback.
+bench-spark: wheel
+	"$(cache)/spark/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$(target)"/wheels/*.whl
+	"$(cache)/spark/bin/python" benches/spark.py
 
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --profile ci --features sql,delta --no-deps

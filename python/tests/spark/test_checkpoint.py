@@ -19,7 +19,7 @@ from restmark import ConflictError
 from restmark.spark import checkpointed
 
 from cluster import Cluster
-from place import Place, at, records
+from place import Place, at, eventually, records
 
 # The executors cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -316,14 +316,56 @@ def test_r02_of_two_speculative_attempts_the_winner_counts(spark: SparkSession, 
     assert events.mark("events") == at(250)
 
 
-def executor_of_the_running_task(spark: SparkSession) -> str:
-    """The number of the executor of the one task that runs."""
+def test_r02_a_read_whose_output_was_lost_is_made_again_and_the_first_one_counts(
+    spark: SparkSession, cluster: Cluster, events: Place
+) -> None:
+    """Tasks that had fetched the first output saw no later rows, so only what the first read saw is certainly delivered."""
+    events.api.tables["others"] = records(1, 260)
+    events.table("others")
+    gate = events.api.hold("others", page=0)
+
+    def lose() -> None:
+        gate.wait()
+        eventually(lambda: any(rows == 250 for _, _, rows in tasks_of(spark)))
+        cluster.kill_executor(next(executor for executor, _, rows in tasks_of(spark) if rows == 250))
+        events.api.tables["events"] += records(251, 260)
+        gate.open()
+
+    settings = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1"}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    helper = threading.Thread(target=lose)
+    try:
+        with checkpointed(spark):
+            both = events.load(spark, "events").join(events.load(spark, "others").select("id"), "id")
+            helper.start()
+            out = written(both, events.folder / "out")
+            helper.join()
+            assert len(events.receipts()) == 2
+    finally:
+        for key in settings:
+            spark.conf.unset(key)
+    assert out.count() == 260
+    assert events.mark("events") == at(250)
+
+
+def tasks_of(spark: SparkSession) -> list[tuple[str, str, int]]:
+    """Executor, state and rows taken of the tasks of the jobs that are known, the last job first."""
     store = spark.sparkContext._jsc.sc().statusStore()
-    stages = [stage for stage in spark.sparkContext.statusTracker().getActiveStageIds()]
-    while not stages:
-        stages = spark.sparkContext.statusTracker().getActiveStageIds()
-    while True:
-        tasks = store.taskList(stages[0], 0, 10)
-        for index in range(tasks.size()):
-            if tasks.apply(index).status() == "RUNNING":
-                return tasks.apply(index).executorId()
+    tracker = spark.sparkContext.statusTracker()
+    found = []
+    for job in sorted(tracker.getJobIdsForGroup(None), reverse=True)[:2]:
+        for stage in tracker.getJobInfo(job).stageIds:
+            tasks = store.taskList(stage, 0, 10)
+            for index in range(tasks.size()):
+                task = tasks.apply(index)
+                metrics = task.taskMetrics()
+                rows = metrics.get().inputMetrics().recordsRead() if metrics.isDefined() else 0
+                found.append((task.executorId(), task.status(), rows))
+    return found
+
+
+def executor_of_the_running_task(spark: SparkSession) -> str:
+    """The executor of the one task that runs."""
+    eventually(lambda: any(state == "RUNNING" for _, state, _ in tasks_of(spark)))
+    return next(executor for executor, state, _ in tasks_of(spark) if state == "RUNNING")

@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from hdfs import Hdfs, lacking
 from pyspark.sql import SparkSession
 
-from hdfs import Hdfs, lacking
-from place import Place, at, records, unavailable
 from restmark.spark import checkpointed
+
+from place import Place, at, records, unavailable
 
 
 @pytest.fixture(scope="module")

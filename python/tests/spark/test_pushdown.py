@@ -86,8 +86,8 @@ def test_r10_a_checkpointed_table_is_asked_for_everything(pushing: SparkSession,
 
 AMOUNTS = [None, 0.0, -0.0, 0.1, 1e300]
 VALUES = [None, "", "a", "A", "a'b", "%", "a%b", "x_y", "\\", 'say "hi"', "ä", "z" * 300]
-TYPES = {"id": "int64", "at": "timestamp", "kind": "string", "amount": "float64", "price": "decimal(9,2)", "day": "date",
-         "paid": "boolean", "small": "int32"}
+TYPES = {"id": "int64", "at": "timestamp", "kind": "string", "amount": "float64", "price": "decimal(9,2)",
+         "day": "date", "paid": "boolean", "small": "int32"}
 
 
 @pytest.fixture
@@ -114,7 +114,8 @@ def odd_values(place: Place) -> Place:
     [
         "kind = 'a'", "kind <> 'a'", "NOT (kind <=> 'a')", "kind <=> NULL", "kind = ''", "kind = 'a\\'b'",
         "kind > 'a'", "kind IN ('a', NULL)", "kind NOT IN ('a', 'A')", "kind NOT IN ('a', NULL)", "kind LIKE 'a%'",
-        "kind LIKE '%\"%'", "kind LIKE '%\\\\%%'", "kind LIKE 'a\\\\%%'", "kind = 'ä'", "kind IS NULL", "kind IS NOT NULL",
+        "kind LIKE '%\"%'", "kind LIKE '%\\\\%%'", "kind LIKE 'a\\\\%%'", "kind = 'ä'",
+        "kind IS NULL", "kind IS NOT NULL",
         "amount = 0", "amount <> 0.1D", "amount > -0.0D", "amount < double('NaN')", "amount = 1e300D",
         "id BETWEEN 5 AND 9", "id > 2147483647", "id IN (1, 2, 3)", "small < -3", "small >= 4.5",
         "at = timestamp'2026-01-01T00:00:07Z'", "at > timestamp'2026-01-01T00:00:07.000001Z'", "at <=> NULL",
