@@ -21,7 +21,9 @@ def lacking() -> str | None:
     """Why there can be no HDFS here."""
     if not shutil.which("java"):
         return "java is not installed"
-    return None if list(JARS.glob("hadoop-client-minicluster-*.jar")) else f"{JARS} has no Hadoop: scripts/setup makes it"
+    if not list(JARS.glob("hadoop-client-minicluster-*.jar")):
+        return f"{JARS} has no Hadoop: scripts/setup makes it"
+    return None
 
 
 class Hdfs:
@@ -34,9 +36,8 @@ class Hdfs:
             (self.folder / "conf" / name).mkdir(parents=True)
         self.url = f"hdfs://127.0.0.1:{_free_port()}"
         self._configure()
-        subprocess.run(
-            self._java("namenode.NameNode", "-format", "-nonInteractive"), cwd=self.folder, check=True, capture_output=True
-        )
+        made = self._java("namenode.NameNode", "-format", "-nonInteractive")
+        subprocess.run(made, cwd=self.folder, check=True, capture_output=True)
         self.nodes = [
             self._start("namenode.NameNode", says=r"RPC up at"),
             self._start("datanode.DataNode", says=r"Successfully sent block report"),

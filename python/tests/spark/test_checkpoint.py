@@ -319,7 +319,7 @@ def test_r02_of_two_speculative_attempts_the_winner_counts(spark: SparkSession, 
 def test_r02_a_read_whose_output_was_lost_is_made_again_and_the_first_one_counts(
     spark: SparkSession, cluster: Cluster, events: Place
 ) -> None:
-    """Tasks that had fetched the first output saw no later rows, so only what the first read saw is certainly delivered."""
+    """Tasks that had fetched the first output saw no later rows: only what the first read saw is surely delivered."""
     events.api.tables["others"] = records(1, 260)
     events.table("others")
     gate = events.api.hold("others", page=0)

@@ -74,6 +74,13 @@ def test_nothing_is_sent_unless_the_read_asks(pushing: SparkSession, events: Pla
     assert {} in sent(events) and {"kind": "odd"} not in sent(events)
 
 
+def test_spark_reads_all_of_a_dataframe_by_the_filters_of_its_last_plan(pushing: SparkSession, events: Place) -> None:
+    """Why `pushdown` is off by default. When this fails Spark has mended it, and it can be on."""
+    df = events.load(pushing, "events", pushdown="true")
+    assert df.where("id < 3").union(df.where("id > 249")).count() == 1 + 1
+    assert df.count() == 1
+
+
 def test_r10_a_checkpointed_table_is_asked_for_everything(pushing: SparkSession, events: Place) -> None:
     events.table("events", checkpoint=True, filters=[{"param": "kind", "column": "kind", "operators": ["eq"]}])
     with checkpointed(pushing):
