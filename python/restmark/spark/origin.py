@@ -32,11 +32,12 @@ class Origin:
     def of(cls, options: Options) -> Origin:
         """Reads the configuration file; what the API has to be asked for its columns is asked once, here."""
         source = Source.open(options.config)
-        if options.table not in source.tables():
-            raise ConfigError(f"no table {options.table}{nearest(options.table, source.tables())}")
+        table, known = options.table, source.tables()
+        # `<table>_<field>` may be the table of an array, which the source knows better.
+        if table not in known and not any(table.startswith(f"{name}_") for name in known):
+            raise ConfigError(f"no table {table}{nearest(table, known)}")
         for warning in source.warnings():
             log.warning("%s", warning)
-        table = options.table
         return cls(source.travelling(), options.config, table, source.columns(table), source.is_checkpointed(table))
 
     def source(self) -> Source:

@@ -222,3 +222,12 @@ def test_full_reads_from_the_beginning(spark: SparkSession, events: Place) -> No
     assert events.load(spark, "events").count() == 1
     assert events.load(spark, "events", full="true").count() == 250
     assert events.mark("events") == at(250)
+
+
+def test_r31_the_elements_of_an_array_are_a_table(spark: SparkSession, place: Place) -> None:
+    place.api.tables["orders"] = [{"id": n, "lines": [{"sku": f"a{n}"}, {"sku": "b"}]} for n in range(3)]
+    place.settings["schema"] = {"mode": "infer", "array-handling": "explode_view"}
+    place.table("orders", columns={})
+    lines = place.load(spark, "orders_lines")
+    assert lines.columns == ["id", "lines_sku"]
+    assert sorted(row.lines_sku for row in lines.collect()) == ["a0", "a1", "a2", "b", "b", "b"]
