@@ -41,7 +41,7 @@ pub struct Rows {
 /// How rows are handed on.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// Rows of a batch; a larger one of the source stays as it is, unless it is more than twice as large.
+    /// Rows of a batch; a larger one of the source is handed on as it is.
     pub batch_rows: NonZeroUsize,
     /// Partitions that are read at a time.
     pub parallel: NonZeroUsize,

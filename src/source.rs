@@ -260,7 +260,19 @@ impl Source {
             Some(_) if !scan.apart && scan.batch.is_none() => Some(self.checkpoints().usable(table).await?),
             _ => None,
         };
-        Plan::freeze(scan, &self.config, resolved, loaded, unique_id(now), now)
+        let local = match &table.checkpoint {
+            Some(CheckpointConfig { location: Location::Local(dir), .. }) if scan.distributed && loaded.is_some() => {
+                Some(format!(
+                    "the checkpoint path {} is local: a task on another host leaves its receipt there, where nobody finds it; name \
+                     a store, or a directory that all hosts share",
+                    dir.display()
+                ))
+            }
+            _ => None,
+        };
+        let mut plan = Plan::freeze(scan, &self.config, resolved, loaded, unique_id(now), now)?;
+        plan.warnings.extend(local);
+        Ok(plan)
     }
 
     /// Starts reading a partition; must be called inside a Tokio runtime.

@@ -140,6 +140,18 @@ async fn r01_a_receipt_of_another_plan_or_partition_and_a_text_that_is_none_are_
 }
 
 #[tokio::test]
+async fn r13_a_local_checkpoint_of_a_distributed_plan_is_warned_about() {
+    let (_api, place) = shop();
+    let source = Source::open(place.path("source.conf")).unwrap();
+    let scan = || source.table("events").unwrap().scan();
+    let plan = source.plan(scan().distributed()).await.unwrap();
+    assert!(plan.warnings().iter().any(|said| said.contains("ckpt is local")), "{:?}", plan.warnings());
+    assert!(source.plan(scan()).await.unwrap().warnings().is_empty());
+    let regions = source.table("regions").unwrap().scan().distributed();
+    assert!(source.plan(regions).await.unwrap().warnings().is_empty(), "it has no checkpoint");
+}
+
+#[tokio::test]
 async fn rows_are_joined_cut_and_filtered_and_a_limit_proves_nothing() {
     let (_api, place) = shop();
     let source = Arc::new(Source::open(place.path("source.conf")).unwrap());
