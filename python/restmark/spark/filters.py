@@ -79,7 +79,7 @@ def literal(value: Any, of: DataType) -> str | None:
     """The value as a literal of its column's own type; another type would be compared by other rules."""
     write = LITERALS.get(type(of))
     # A text with a collation compares as that likes.
-    is_plain = isinstance(of, DecimalType) or of == StringType() or not isinstance(of, StringType)
+    is_plain = not isinstance(of, StringType) or of == StringType()
     return write(value) if write and is_plain else None
 
 
