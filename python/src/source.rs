@@ -14,7 +14,7 @@ use restmark::filter::Predicate;
 use restmark::position::{Instant, Position, TimestampFormat, Window};
 use restmark::receipts::{Left, Receipts};
 use restmark::source::Origin;
-use restmark::{Error, Result, stream};
+use restmark::{Error, Result, Scan, stream};
 
 use crate::errors::raised;
 use crate::plan::Plan;
@@ -118,9 +118,9 @@ impl Source {
             if let Some(text) = r#where {
                 scan = scan.filter(Predicate::parse(text)?);
             }
-            scan = select.into_iter().fold(scan, |scan, names| scan.select(names));
-            scan = limit.into_iter().fold(scan, |scan, rows| scan.limit(rows));
-            scan = columns.into_iter().fold(scan, |scan, columns| scan.shaped(columns));
+            scan = select.into_iter().fold(scan, Scan::select);
+            scan = limit.into_iter().fold(scan, Scan::limit);
+            scan = columns.into_iter().fold(scan, Scan::shaped);
             if let Some((start, end)) = window {
                 let window = Window { start: start.as_deref().map(second).transpose()?, end: second(&end)? };
                 scan = scan.batch(restmark::plan::Batch { window, watermark: None });
@@ -136,6 +136,7 @@ impl Source {
         self.reading(plan.0.clone(), batch_rows, limit).map(Rows::new).map_err(|error| raised(py, &error))
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "Python hands over a list")]
     fn commit<'py>(&self, py: Python<'py>, plan: &Plan, receipts: Vec<String>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let position = wait(py, async {
             let receipts = receipts.iter().map(|text| plan.0.receive(text)).collect::<Result<_>>()?;

@@ -43,28 +43,37 @@ class Api:
         self.answer = answer
 
     def _handler(api) -> type[BaseHTTPRequestHandler]:  # noqa: N805
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(Answering):
             def do_GET(self) -> None:
                 url = urlsplit(self.path)
                 params = {name: values[-1] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
                 api.requests.append((url.path, params))
                 api.headers.append({name.lower(): value for name, value in self.headers.items()})
                 answer = api.answer(url.path, params)
-                status = answer if isinstance(answer, int) else 200
-                body = json.dumps({} if isinstance(answer, int) else answer).encode()
-                try:
-                    self.send_response(status)
-                    self.send_header("Content-Type", "application/json")
-                    self.send_header("Content-Length", str(len(body)))
-                    self.end_headers()
-                    self.wfile.write(body)
-                except ConnectionError:
-                    # Whoever asked has gone: a test that cancels its read.
-                    self.close_connection = True
-
-            def log_message(self, *_: object) -> None:
-                pass
+                if isinstance(answer, int):
+                    self.reply(answer, {})
+                else:
+                    self.reply(200, answer)
 
         return Handler
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Answers in JSON, over connections that stay."""
+
+    protocol_version = "HTTP/1.1"
+
+    def reply(self, status: int, body: Any) -> None:
+        data = json.dumps(body).encode()
+        try:
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+        except ConnectionError:
+            # Whoever asked has gone: a read that was cancelled, a process that was killed.
+            self.close_connection = True
+
+    def log_message(self, *_: object) -> None:
+        pass

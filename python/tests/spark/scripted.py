@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+from api import Answering
 
 PER_PAGE = 100
 # A test that waits longer than this has failed; a machine that is busy has not.
@@ -112,9 +113,7 @@ def _is_wanted(row: dict[str, Any], query: dict[str, str]) -> bool:
 
 
 def _handler(api: Api) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(Answering):
         def do_GET(self) -> None:
             url = urlsplit(self.path)
             name = url.path.strip("/")
@@ -124,20 +123,5 @@ def _handler(api: Api) -> type[BaseHTTPRequestHandler]:
             else:
                 token = self.headers.get("authorization", "").removeprefix("Bearer ")
                 self.reply(*api.answer(Request(name, dict(parse_qsl(url.query)), token)))
-
-        def reply(self, status: int, body: dict[str, Any]) -> None:
-            data = json.dumps(body).encode()
-            try:
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-            except ConnectionError:
-                # Who asked was killed meanwhile.
-                self.close_connection = True
-
-        def log_message(self, *arguments: Any) -> None:
-            pass
 
     return Handler
