@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from inspect import signature
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -16,6 +17,9 @@ from .._restmark import Rows, Source
 from .options import Options, nearest
 
 log = logging.getLogger("restmark.spark")
+
+# An older Spark knows no other zone in Arrow.
+UTC = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class Origin:
 
 def batches(rows: Rows, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The batches as Spark wants them: the same columns by its own names of types."""
-    wanted = to_arrow_schema(schema, timezone="UTC")
+    wanted = to_arrow_schema(schema, **UTC)
     for batch in rows:
         yield pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in wanted], schema=wanted)
 

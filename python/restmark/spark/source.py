@@ -6,20 +6,23 @@ import json
 import logging
 import uuid
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from .._errors import SchemaError
+from .._errors import ConfigError, SchemaError
 from .._restmark import Plan
-from .filters import translated
 from .note import Note
 from .options import Options
 from .origin import Origin, batches
-from .stream import StreamReader
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+
+    from .stream import StreamReader
 
 log = logging.getLogger("restmark.spark")
 
@@ -49,6 +52,10 @@ class RestmarkSource(DataSource):
     def streamReader(self, schema: StructType) -> StreamReader:
         options = Options.of(self.options)
         options.refuse("stream", "full", "pushdown")
+        try:
+            from .stream import StreamReader
+        except ImportError as error:
+            raise ConfigError(f"streams need Spark 4.3 or later: {error}") from None
         return StreamReader(self._checked(options, schema), options, schema)
 
     def _origin(self, options: Options) -> Origin:

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
+import restmark
 from restmark.spark import RestmarkSource
 
 from place import Place, at, eventually, records
@@ -217,3 +218,11 @@ def batches_of(stream: Stream) -> dict[int, int]:
             for row in stream.spark.read.parquet(path).select("id").collect():
                 found[row.id] = int(log.name)
     return found
+
+
+def test_a_spark_without_bounded_streams_is_told(events: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = RestmarkSource(CaseInsensitiveDict({"config": str(events.config), "table": "events"}))
+    monkeypatch.delitem(sys.modules, "restmark.spark.stream", raising=False)
+    monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
+    with pytest.raises(restmark.ConfigError, match=r"Spark 4\.3"):
+        source.streamReader(source.schema())
