@@ -16,7 +16,7 @@ fn env(pairs: &[(&str, &str)]) -> HashMap<String, String> {
 const TEXT: &str = r#"
 base-url = ${BASE}"/v1"
 auth { type = header, header-name = X-Auth, header-value = "Bearer "${TOKEN} }
-http { rate-limit = 5/s, headers { X-Api-Key = ${KEY}, X-Where = ${WHERE} } }
+http { rate-limit = "100 / minute", headers { X-Api-Key = ${KEY}, X-Where = ${WHERE} } }
 hadoop { fs.s3a.secret.key = ${?STORE}, fs.s3a.endpoint = "http://127.0.0.1:1" }
 tables {
   events {
