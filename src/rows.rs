@@ -32,11 +32,14 @@ pub struct Rows {
     /// The columns, where they are known.
     schema: Option<SchemaRef>,
     receipts: Vec<(Receipt, u64)>,
-    meters: Meters,
+    meters: Arc<Meters>,
     /// Rows that were handed on.
     emitted: u64,
     is_over: bool,
 }
+
+/// No batch is joined to more rows than this, whatever is asked for: room for all of them is made at once (R26).
+const BATCH_MAX: usize = 1 << 20;
 
 /// How rows are handed on.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +86,7 @@ impl Rows {
             joined: None,
             schema,
             receipts: Vec::new(),
-            meters: Meters::default(),
+            meters: Arc::default(),
             emitted: 0,
             is_over: false,
         })
@@ -189,12 +192,17 @@ impl Rows {
             has_more = *limit > 0;
         }
         let schema = self.schema.get_or_insert_with(|| batch.schema());
-        let size = self.settings.batch_rows.get();
+        let size = self.settings.batch_rows.get().min(BATCH_MAX);
         let joined = self.joined.get_or_insert_with(|| {
             BatchCoalescer::new(Arc::clone(schema), size).with_biggest_coalesce_batch_size(Some(size))
         });
         joined.push_batch(batch).map_err(|error| unshaped(&error))?;
         Ok(has_more)
+    }
+
+    /// The figures of its reads, to look at while it is read.
+    pub fn meters(&self) -> &Arc<Meters> {
+        &self.meters
     }
 
     /// Rows that were handed on so far.

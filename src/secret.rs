@@ -32,11 +32,10 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Whether a header of this name carries a credential (R17): authorization, cookie, `*key*`, `*token*`, `*secret*`.
+/// Whether a header of this name carries a credential (R17): authorization, `x-auth`, cookie, `*key*`, `*token*`, `*secret*`.
 pub fn names_a_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    name == "authorization"
-        || name == "proxy-authorization"
+    name.split(['-', '_', '.']).any(|word| matches!(word, "auth" | "authorization"))
         || ["cookie", "key", "token", "secret", "password"].iter().any(|word| name.contains(word))
 }
 
@@ -205,9 +204,9 @@ mod tests {
 
     #[test]
     fn r17_header_names_that_carry_credentials_are_known() {
-        for name in ["Authorization", "Cookie", "X-Api-Key", "x-auth-token", "Client-Secret"] {
+        for name in ["Authorization", "Cookie", "X-Api-Key", "x-auth-token", "Client-Secret", "X-Auth"] {
             assert!(names_a_secret(name), "{name}");
         }
-        assert!(!names_a_secret("Accept"));
+        assert!(!names_a_secret("Accept") && !names_a_secret("X-Author"));
     }
 }

@@ -115,17 +115,19 @@ class Read:
         self._source = source
         self._plan = source.plan(table, select=names, where=where, limit=limit, full=full)
         self._rows = source.read(self._plan, batch_rows, limit)
-        self._reader: pa.RecordBatchReader | None = None
+        self._is_taken = False
         self._is_exhausted = False
         self._is_entered = False
         #: The position that was committed; ``None`` until then, and where there is none.
         self.position: dict[str, Any] | None = None
 
     def batches(self) -> pa.RecordBatchReader:
-        """The rows as one stream of batches of about ``batch_rows`` rows."""
-        if self._reader is None:
-            self._reader = pa.RecordBatchReader.from_batches(self._rows.schema, self._each())
-        return self._reader
+        """The rows as one stream of batches of about ``batch_rows`` rows. Raises ``ScanError`` where somebody has it."""
+        if self._is_taken:
+            raise ScanError("the rows of a read can be had once: make another one")
+        schema = self._rows.schema
+        self._is_taken = True
+        return pa.RecordBatchReader.from_batches(schema, self._each())
 
     @property
     def schema(self) -> pa.Schema:

@@ -4,6 +4,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use restmark::filter::Predicate;
 
+use crate::errors::raised;
+
 /// What is read, frozen: its partitions, where it starts, what the API is asked for. It holds no secret.
 #[pyclass(frozen, module = "restmark")]
 pub(crate) struct Plan(pub(crate) restmark::Plan);
@@ -22,6 +24,12 @@ impl Plan {
 
     fn split(&self) -> Vec<Self> {
         self.0.split().into_iter().map(Self).collect()
+    }
+
+    /// Of the receipts of several reads of one partition, that of the read that reached least.
+    #[allow(clippy::needless_pass_by_value, reason = "Python hands over a list")]
+    fn least(&self, py: Python<'_>, receipts: Vec<String>) -> PyResult<String> {
+        self.0.least(&receipts).map_err(|error| raised(py, &error))
     }
 
     #[getter]

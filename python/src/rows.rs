@@ -1,44 +1,67 @@
 //! The rows of a plan, batch by batch.
 
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 
-use pyo3::exceptions::PyValueError;
+use arrow_schema::SchemaRef;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
 use pyo3_arrow::{PyRecordBatch, PySchema};
+use restmark::counts::{Counts, Meters};
 use restmark::error::ErrorKind;
 use restmark::rows::{Rows as Reading, Settings};
 use restmark::{Error, Result};
 
 use crate::errors::raised;
-use crate::waiting::wait;
+use crate::waiting::{Process, wait};
 
 /// An iterator of `pyarrow.RecordBatch`; when it has ended, it has receipts.
-#[pyclass(module = "restmark")]
+#[pyclass(frozen, module = "restmark")]
 pub(crate) struct Rows {
-    /// `None` after `close`. One thread at a time reads: the lock is never waited for, and makes it fit to be shared.
-    reading: Option<Mutex<Reading>>,
+    /// `None` after `close`. One thread at a time reads; others may look at the figures meanwhile.
+    reading: Mutex<Option<Reading>>,
     /// As they were made: asked for again they are the same.
-    receipts: Option<Vec<String>>,
+    receipts: OnceLock<Vec<String>>,
+    schema: OnceLock<SchemaRef>,
+    meters: Arc<Meters>,
+    /// Rows that were handed out.
+    rows: AtomicU64,
+    process: Process,
 }
 
-/// How rows are handed on.
-pub(crate) fn settings(batch_rows: usize, limit: Option<u64>) -> Result<Settings> {
-    let refuse = || Error::new(ErrorKind::Scan, "batch_rows must be positive");
-    let batch_rows = NonZeroUsize::new(batch_rows).ok_or_else(refuse)?;
+/// How rows are handed on; both numbers as Python gives them.
+pub(crate) fn settings(batch_rows: i64, limit: Option<i64>) -> Result<Settings> {
+    let refuse = |what: &str| Error::new(ErrorKind::Scan, what);
+    let batch_rows = usize::try_from(batch_rows).ok().and_then(NonZeroUsize::new);
+    let batch_rows = batch_rows.ok_or_else(|| refuse("batch_rows must be positive"))?;
+    let limit = limit.map(u64::try_from).transpose().map_err(|_| refuse("limit must not be negative"))?;
     let parallel = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     Ok(Settings { batch_rows, parallel, limit })
 }
 
 impl Rows {
     pub(crate) fn new(reading: Reading) -> Self {
-        Self { reading: Some(Mutex::new(reading)), receipts: None }
+        Self {
+            meters: Arc::clone(reading.meters()),
+            reading: Mutex::new(Some(reading)),
+            receipts: OnceLock::new(),
+            schema: OnceLock::new(),
+            rows: AtomicU64::new(0),
+            process: Process::this(),
+        }
     }
 
-    fn reading(&mut self) -> PyResult<&mut Reading> {
-        let reading = self.reading.as_mut().ok_or_else(|| PyValueError::new_err("this read was closed"))?;
-        Ok(reading.get_mut().unwrap_or_else(PoisonError::into_inner))
+    /// Does something with the read, unless another thread is at it.
+    fn with<T>(&self, work: impl FnOnce(&mut Reading) -> PyResult<T>) -> PyResult<T> {
+        self.process.check()?;
+        let mut held = match self.reading.try_lock() {
+            Ok(held) => held,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(PyRuntimeError::new_err("another thread is reading this")),
+        };
+        work(held.as_mut().ok_or_else(|| PyValueError::new_err("this read was closed"))?)
     }
 }
 
@@ -48,36 +71,46 @@ impl Rows {
         this
     }
 
-    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let batch = wait(py, self.reading()?.try_next())?;
-        batch.map(|batch| PyRecordBatch::new(batch).into_pyarrow(py)).transpose()
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(batch) = self.with(|reading| wait(py, reading.try_next()))? else { return Ok(None) };
+        self.rows.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+        PyRecordBatch::new(batch).into_pyarrow(py).map(Some)
     }
 
     #[getter]
-    fn schema<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let schema = wait(py, self.reading()?.schema())?;
-        PySchema::new(schema).into_pyarrow(py)
+    fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let schema = match self.schema.get() {
+            Some(schema) => schema,
+            None => {
+                let found = self.with(|reading| wait(py, reading.schema()))?;
+                self.schema.get_or_init(|| found)
+            }
+        };
+        PySchema::new(Arc::clone(schema)).into_pyarrow(py)
     }
 
-    fn receipts(&mut self, py: Python<'_>) -> PyResult<Vec<String>> {
-        if self.receipts.is_none() {
-            let receipts = self.reading()?.receipts().map_err(|error| raised(py, &error))?;
-            self.receipts = Some(receipts.into_iter().map(|(receipt, rows)| receipt.carry(rows)).collect());
+    fn receipts(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        if self.receipts.get().is_none() {
+            let made = self.with(|reading| reading.receipts().map_err(|error| raised(py, &error)))?;
+            let _ = self.receipts.set(made.into_iter().map(|(receipt, rows)| receipt.carry(rows)).collect());
         }
-        Ok(self.receipts.clone().unwrap_or_default())
+        Ok(self.receipts.get().cloned().unwrap_or_default())
     }
 
-    fn counts<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let counts = serde_json::to_string(&self.reading()?.counts());
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let counts = serde_json::to_string(&Counts { rows_emitted: self.rows(), ..self.meters.counts() });
         let counts = counts.map_err(|e| PyValueError::new_err(format!("the counts have no text: {e}")))?;
         py.import("json")?.getattr("loads")?.call1((counts,))
     }
 
-    fn rows(&mut self) -> PyResult<u64> {
-        Ok(self.reading()?.emitted())
+    fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
     }
 
-    fn close(&mut self) {
-        self.reading = None;
+    fn close(&self) {
+        // One that is being read ends with its reader.
+        if let Ok(mut held) = self.reading.try_lock() {
+            *held = None;
+        }
     }
 }

@@ -19,7 +19,7 @@ use restmark::{Error, Result, Scan, stream};
 use crate::errors::raised;
 use crate::plan::Plan;
 use crate::rows::{Rows, settings};
-use crate::waiting::wait;
+use crate::waiting::{Process, wait};
 
 /// One API, ready to be read.
 #[pyclass(frozen, module = "restmark")]
@@ -27,6 +27,7 @@ pub(crate) struct Source {
     source: Arc<restmark::Source>,
     /// The file; `None` of a text that has travelled.
     origin: Option<Origin>,
+    process: Process,
 }
 
 #[pymethods]
@@ -37,13 +38,13 @@ impl Source {
             let origin = Origin::read(path).await?;
             Ok((origin.open()?, origin))
         })?;
-        Ok(Self { source: Arc::new(source), origin: Some(origin) })
+        Ok(Self { source: Arc::new(source), origin: Some(origin), process: Process::this() })
     }
 
     #[staticmethod]
     fn load(py: Python<'_>, text: &str, name: &str) -> PyResult<Self> {
         let source = Origin::arrived(name, text).map_err(|error| raised(py, &error))?;
-        Ok(Self { source: Arc::new(source), origin: None })
+        Ok(Self { source: Arc::new(source), origin: None, process: Process::this() })
     }
 
     fn travelling(&self, py: Python<'_>) -> PyResult<String> {
@@ -66,6 +67,7 @@ impl Source {
 
     #[pyo3(signature = (table, columns = None))]
     fn schema<'py>(&self, py: Python<'py>, table: &str, columns: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+        self.process.check()?;
         let columns = columns.map(columns_of).transpose()?;
         let schema = wait(py, async {
             match columns {
@@ -81,6 +83,7 @@ impl Source {
     }
 
     fn columns(&self, py: Python<'_>, table: &str) -> PyResult<Option<String>> {
+        self.process.check()?;
         let found = wait(py, async {
             let config = self.source.table(table)?.config();
             let is_asked = config.is_from_spec || config.schema.mode == SchemaMode::Infer;
@@ -92,6 +95,7 @@ impl Source {
     }
 
     fn position<'py>(&self, py: Python<'py>, table: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.process.check()?;
         let checkpoint = wait(py, self.source.checkpoints().load(table))?;
         checkpoint.map(|checkpoint| described(py, &checkpoint.position)).transpose()
     }
@@ -106,12 +110,13 @@ impl Source {
         table: &str,
         select: Option<Vec<String>>,
         r#where: Option<&str>,
-        limit: Option<u64>,
+        limit: Option<i64>,
         full: bool,
         distributed: bool,
         columns: Option<&str>,
         window: Option<(Option<String>, String)>,
     ) -> PyResult<Plan> {
+        self.process.check()?;
         let columns = columns.map(columns_of).transpose()?;
         let plan = wait(py, async {
             let mut scan = self.source.table(table)?.scan();
@@ -119,7 +124,7 @@ impl Source {
                 scan = scan.filter(Predicate::parse(text)?);
             }
             scan = select.into_iter().fold(scan, Scan::select);
-            scan = limit.into_iter().fold(scan, Scan::limit);
+            scan = settings(1, limit)?.limit.into_iter().fold(scan, Scan::limit);
             scan = columns.into_iter().fold(scan, Scan::shaped);
             if let Some((start, end)) = window {
                 let window = Window { start: start.as_deref().map(second).transpose()?, end: second(&end)? };
@@ -132,12 +137,14 @@ impl Source {
     }
 
     #[pyo3(signature = (plan, batch_rows = 10_000, limit = None))]
-    fn read(&self, py: Python<'_>, plan: &Plan, batch_rows: usize, limit: Option<u64>) -> PyResult<Rows> {
+    fn read(&self, py: Python<'_>, plan: &Plan, batch_rows: i64, limit: Option<i64>) -> PyResult<Rows> {
+        self.process.check()?;
         self.reading(plan.0.clone(), batch_rows, limit).map(Rows::new).map_err(|error| raised(py, &error))
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "Python hands over a list")]
     fn commit<'py>(&self, py: Python<'py>, plan: &Plan, receipts: Vec<String>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.process.check()?;
         let position = wait(py, async {
             let receipts = receipts.iter().map(|text| plan.0.receive(text)).collect::<Result<_>>()?;
             let commit = plan.0.seal(receipts)?;
@@ -148,16 +155,19 @@ impl Source {
     }
 
     fn leave_receipts(&self, py: Python<'_>, plan: &Plan, attempt: String, receipts: Vec<String>) -> PyResult<()> {
+        self.process.check()?;
         wait(py, async { Receipts::of(&self.source, &plan.0)?.leave(&Left { attempt, receipts }).await })
     }
 
     fn receipts(&self, py: Python<'_>, plan: &Plan) -> PyResult<Vec<(String, String)>> {
+        self.process.check()?;
         let all = wait(py, async { Receipts::of(&self.source, &plan.0)?.all().await })?;
         let each = |left: Left| left.receipts.into_iter().map(move |receipt| (left.attempt.clone(), receipt));
         Ok(all.into_iter().flat_map(each).collect())
     }
 
     fn forget_receipts(&self, py: Python<'_>, plan: &Plan) -> PyResult<()> {
+        self.process.check()?;
         wait(py, async { Receipts::of(&self.source, &plan.0)?.forget(Utc::now()).await })
     }
 
@@ -176,7 +186,7 @@ impl Source {
 }
 
 impl Source {
-    fn reading(&self, plan: restmark::Plan, batch_rows: usize, limit: Option<u64>) -> Result<restmark::rows::Rows> {
+    fn reading(&self, plan: restmark::Plan, batch_rows: i64, limit: Option<i64>) -> Result<restmark::rows::Rows> {
         let settings = settings(batch_rows, limit)?;
         restmark::rows::Rows::new(Arc::clone(&self.source), plan, settings)
     }

@@ -14,6 +14,24 @@ use crate::errors::raised;
 /// How often Python is asked whether a signal came.
 const SIGNALS: Duration = Duration::from_millis(50);
 
+/// The process that something was made in: after a fork its connections and threads are the parent's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Process(u32);
+
+impl Process {
+    pub(crate) fn this() -> Self {
+        Self(process::id())
+    }
+
+    /// Whether it is this one.
+    pub(crate) fn check(self) -> PyResult<()> {
+        if self.0 == process::id() {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err("this belongs to the process that was forked: open the configuration again here"))
+    }
+}
+
 /// The runtime of this process: a fork has no threads of its parent's.
 static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
 

@@ -72,6 +72,26 @@ def test_an_inferred_table_has_the_columns_of_its_first_page(api: Api, config: W
     assert table.scan().read_all().num_rows == 0
 
 
+def test_the_rows_of_a_read_can_be_had_once(api: Api, config: Write) -> None:
+    api.serves_pages(rows(3), 10)
+    read = restmark.open(config(f"{COLUMNS}\n{PAGES}")).table("events").read()
+    assert len(list(read)) == 1
+    for again in (read.batches, lambda: iter(read), lambda: pa.table(read)):
+        with pytest.raises(restmark.ScanError, match="once"):
+            again()
+
+
+def test_numbers_that_cannot_be_are_refused_and_large_ones_bounded(api: Api, config: Write) -> None:
+    api.serves_pages(rows(3), 10)
+    table = restmark.open(config(f"{COLUMNS}\n{PAGES}")).table("events")
+    wrong: list[dict[str, int]] = [{"batch_rows": 0}, {"batch_rows": -1}, {"limit": -1}]
+    for numbers in wrong:
+        with pytest.raises(restmark.ScanError, match="must"):
+            table.scan(**numbers)
+    assert table.scan(batch_rows=2**62).read_all().num_rows == 3
+    assert table.scan(limit=0).read_all().num_rows == 0
+
+
 def test_r01_a_read_commits_at_the_end_of_its_block(api: Api, config: Write, tmp_path: pathlib.Path) -> None:
     api.serves_pages(rows(300), 100)
     table = restmark.open(config(f"{COLUMNS}\n{PAGES}\n{checkpoint(tmp_path)}")).table("events")
@@ -203,11 +223,20 @@ def test_the_gil_is_free_while_a_read_waits(api: Api, config: Write) -> None:
         ticks += 1
         answered.set()
 
-    ticker = threading.Thread(target=tick)
+    read = restmark.open(config(f"{COLUMNS}\n{PAGES}")).table("events").read()
+    looked: list[int] = []
+
+    def look() -> None:
+        while not api.requests:
+            time.sleep(0.001)
+        looked.append(read.counts["requests"])
+        tick()
+
+    ticker = threading.Thread(target=look)
     ticker.start()
-    assert restmark.open(config(f"{COLUMNS}\n{PAGES}")).table("events").scan().read_all().num_rows == 5
+    assert read.batches().read_all().num_rows == 5
     ticker.join()
-    assert ticks == 1
+    assert ticks == 1 and looked == [1], "the figures can be looked at meanwhile"
 
 
 def test_ctrl_c_ends_a_read_that_waits(api: Api, config: Write) -> None:
@@ -237,10 +266,16 @@ except KeyboardInterrupt:
 def test_a_process_that_was_forked_reads_too(api: Api, config: Write) -> None:
     api.serves_pages(rows(20), 10)
     path = config(f"{COLUMNS}\n{PAGES}")
-    assert restmark.open(path).table("events").scan().read_all().num_rows == 20
+    parents = restmark.open(path).table("events")
+    assert parents.scan().read_all().num_rows == 20
     child = os.fork()
     if child == 0:
-        os._exit(restmark.open(path).table("events").scan().read_all().num_rows)
+        try:
+            parents.scan()
+        except RuntimeError:
+            # Its connections are the parent's; a source of its own has others.
+            os._exit(restmark.open(path).table("events").scan().read_all().num_rows)
+        os._exit(99)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 20
 
 

@@ -5,38 +5,12 @@ use std::sync::Barrier;
 use super::local::LocalStore;
 use super::*;
 use crate::effect::Effects;
-use crate::plan::{Partition, Pushdown, Slice, Stored};
-use crate::position::Seen;
+use crate::plan::Partition;
 use crate::secret::Redactor;
 use crate::storage::object_files::ObjectFiles;
 
 fn plan(id: &str, base: Base, position: Option<Position>) -> Plan {
-    Plan {
-        id: id.to_owned(),
-        table: "items".to_owned(),
-        fingerprint: "print".to_owned(),
-        limited: false,
-        pushdown: Pushdown::default(),
-        select: None,
-        warnings: Vec::new(),
-        stored: Some(Stored { base, position, generation: 4, format: None, plans: Vec::new(), edits: Vec::new() }),
-        partitions: vec![Partition {
-            plan: id.to_owned(),
-            id: "all".to_owned(),
-            table: "items".to_owned(),
-            fingerprint: "print".to_owned(),
-            slice: Slice::All,
-            params: Vec::new(),
-            start: None,
-            batch: None,
-            seen: Seen::default(),
-            began: Instant::default(),
-            select: None,
-            limit: None,
-            columns: None,
-            share: None,
-        }],
-    }
+    Plan::of_test(id, base, position, None)
 }
 
 fn sealed(id: &str, base: Base, reached: Position) -> Commit {

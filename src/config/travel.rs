@@ -15,6 +15,9 @@ use crate::storage::{Location, holds_a_secret, location};
 /// What stands around the name of a variable where its value would be: private characters, which no file holds.
 const MARKS: [char; 2] = ['\u{E0F0}', '\u{E0F1}'];
 
+const WRITTEN_OUT: &str =
+    "holds a secret that is written out: it would travel with the plan; take it from the environment, as ${VARIABLE}";
+
 /// An environment whose values are the names of its variables.
 pub(super) fn marked(env: &HashMap<String, String>) -> HashMap<String, String> {
     let [open, close] = MARKS;
@@ -52,10 +55,10 @@ impl Writer<'_> {
         match value {
             HoconValue::Object(fields) => {
                 self.out.push_str("{\n");
-                let base_url = key.is_empty().then(|| self.config.base_url.to_string());
-                if let Some(base_url) = base_url {
+                if key.is_empty() {
                     // The document that names it may stay behind.
-                    self.field("base-url", |writer| writer.quoted(&base_url));
+                    let base_url = self.config.base_url.to_string();
+                    self.field("base-url", |writer| writer.literal("base-url", &base_url, ScalarType::String));
                 }
                 for (word, value) in fields.iter().filter(|(word, _)| !key.is_empty() || *word != "base-url") {
                     let marked = marked.and_then(HoconValue::as_object).and_then(|fields| fields.get(word));
@@ -87,23 +90,27 @@ impl Writer<'_> {
     }
 
     fn scalar(&mut self, key: &str, scalar: &ScalarValue, marked: Option<&HoconValue>) {
-        let template = match marked {
-            Some(HoconValue::Scalar(marked)) if marked.raw.contains(MARKS[0]) => Some(marked.raw.as_str()),
-            _ => None,
-        };
-        if let Some(template) = template.filter(|_| self.is_secret(scalar) || self.may_be_secret()) {
-            return self.template(key, template);
-        }
         let raw = scalar.raw.as_str();
-        if self.is_secret(scalar) && !raw.is_empty() || self.redactor.finds(raw) {
-            let said = "holds a secret that is written out: it would travel with the plan; take it from the environment, \
-                        as ${VARIABLE}";
-            return self.refuse(key, said);
+        match marked {
+            Some(HoconValue::Scalar(marked)) if marked.raw.contains(MARKS[0]) && self.stays_variable() => {
+                self.template(key, &marked.raw);
+            }
+            // Hadoop's own way to name a variable, which the other host answers too.
+            _ if self.words.first().is_some_and(|word| word == "hadoop") && raw.starts_with("${env.") => self.quoted(raw),
+            _ if self.is_secret() && !raw.is_empty() => self.refuse(key, WRITTEN_OUT),
+            _ => match self.absolute(raw) {
+                Some(path) => self.quoted(&path.to_string_lossy()),
+                None => self.literal(key, raw, scalar.value_type),
+            },
         }
-        match (scalar.value_type, self.absolute(raw)) {
-            (_, Some(path)) => self.quoted(&path.to_string_lossy()),
-            (ScalarType::String, None) => self.quoted(raw),
-            (_, None) => self.out.push_str(raw),
+    }
+
+    /// What is no credential of its own may still hold one.
+    fn literal(&mut self, key: &str, raw: &str, of: ScalarType) {
+        match of {
+            _ if self.redactor.finds(raw) => self.refuse(key, WRITTEN_OUT),
+            ScalarType::String => self.quoted(raw),
+            _ => self.out.push_str(raw),
         }
     }
 
@@ -127,21 +134,28 @@ impl Writer<'_> {
         self.out.push_str(&serde_json::Value::from(text).to_string());
     }
 
-    /// Whether the key that is being written holds a credential.
-    fn is_secret(&self, scalar: &ScalarValue) -> bool {
+    /// Whether the key that is being written holds a credential, by its name.
+    fn is_secret(&self) -> bool {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
         match words.as_slice() {
             ["auth", "token" | "password" | "header-value" | "client-secret" | "query-value"] => true,
-            ["http", "headers", name] | ["tables", _, "headers", name] => names_a_secret(name),
-            ["hadoop", name @ ..] => holds_a_secret(&name.join("."), &scalar.raw),
+            ["http", "headers", name] => names_a_secret(name),
+            ["tables", _, "headers" | "params" | "body", .., name] => names_a_secret(name),
+            ["tables", _, "aggregations", .., "params", name] => names_a_secret(name),
+            ["hadoop", name @ ..] => holds_a_secret(&name.join("."), "whatever it is"),
             _ => false,
         }
     }
 
-    /// Whether a value out of the environment is better left to it: what it is called says so.
-    fn may_be_secret(&self) -> bool {
-        let is_sent = |word: &String| matches!(word.as_str(), "params" | "body" | "headers");
-        self.words.iter().skip(1).any(is_sent) && self.words.last().is_some_and(|word| names_a_secret(word))
+    /// Whether what comes out of the environment stays there: all that is sent to an API or opens a store, since any of
+    /// it may be a credential. What has to be the same for all (where state stands, how much is asked for) is resolved.
+    fn stays_variable(&self) -> bool {
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["auth", "token-file"] | ["tables", _, "checkpoint", ..] => false,
+            ["auth" | "hadoop" | "openapi" | "pagination" | "tables", ..] | ["http", "headers", ..] => true,
+            _ => false,
+        }
     }
 
     /// The path that a value names, where it is relative to the file and so means nothing elsewhere.

@@ -245,6 +245,38 @@ impl Plan {
         })
     }
 
+    /// A plan of one partition of the checkpointed table `items`, for unit tests of what follows it.
+    #[cfg(test)]
+    pub(crate) fn of_test(id: &str, base: Base, position: Option<Position>, format: Option<TimestampFormat>) -> Self {
+        let partition = Partition {
+            plan: id.to_owned(),
+            id: "all".to_owned(),
+            table: "items".to_owned(),
+            fingerprint: "print".to_owned(),
+            slice: Slice::All,
+            params: Vec::new(),
+            start: None,
+            batch: None,
+            seen: Seen::default(),
+            began: Instant::default(),
+            select: None,
+            limit: None,
+            columns: None,
+            share: None,
+        };
+        Self {
+            id: id.to_owned(),
+            table: "items".to_owned(),
+            fingerprint: "print".to_owned(),
+            limited: false,
+            pushdown: Pushdown::default(),
+            select: None,
+            warnings: Vec::new(),
+            stored: Some(Stored { base, position, generation: 4, format, plans: Vec::new(), edits: Vec::new() }),
+            partitions: vec![partition],
+        }
+    }
+
     /// The slices to read; every one must yield a receipt before the plan can be sealed.
     pub fn partitions(&self) -> &[Partition] {
         &self.partitions

@@ -31,6 +31,13 @@ impl Seen {
         self.0.len()
     }
 
+    /// What both remember.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let both = self.0.iter().filter(|(hash, _)| other.0.contains_key(*hash));
+        Self(both.map(|(hash, at)| (hash.clone(), *at)).collect())
+    }
+
     /// The `seen` member of a checkpoint file: hash to RFC 3339 text, or null.
     pub fn to_json(&self) -> Value {
         let mut hashes: Vec<_> = self.0.iter().collect();
