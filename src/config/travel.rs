@@ -96,7 +96,9 @@ impl Writer<'_> {
                 self.template(key, &marked.raw);
             }
             // Hadoop's own way to name a variable, which the other host answers too.
-            _ if self.words.first().is_some_and(|word| word == "hadoop") && raw.starts_with("${env.") => self.quoted(raw),
+            _ if self.words.first().is_some_and(|word| word == "hadoop") && raw.starts_with("${env.") => {
+                self.quoted(raw)
+            }
             _ if self.is_secret() && !raw.is_empty() => self.refuse(key, WRITTEN_OUT),
             _ => match self.absolute(raw) {
                 Some(path) => self.quoted(&path.to_string_lossy()),

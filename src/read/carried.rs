@@ -88,7 +88,8 @@ impl Plan {
                 Position::forward(Some(a), b.clone(), format) != *a
             }
             (Some(a), Some(b)) => {
-                let said = format!("reads of one plan ended at different places, {a} and {b}: none is before the other");
+                let said =
+                    format!("reads of one plan ended at different places, {a} and {b}: none is before the other");
                 return Err(self.refuse(said));
             }
         };

@@ -39,7 +39,8 @@ fn r23_everything_travels_but_the_secrets_which_the_other_host_answers_for() {
     ]);
     let text = travelling(Path::new(FILE), Some(TEXT), &here).unwrap();
     assert!(!text.contains("S3CR3T"), "{text}");
-    let there = [("TOKEN", "theirs-token"), ("KEY", "theirs-key"), ("WHERE", "south"), ("STORE", "theirs"), ("BASE", "no")];
+    let there =
+        [("TOKEN", "theirs-token"), ("KEY", "theirs-key"), ("WHERE", "south"), ("STORE", "theirs"), ("BASE", "no")];
     let there = env(&there);
     let config = load_travelled(Path::new("api.conf"), &text, &there).unwrap();
     let own = load_text(Path::new(FILE), TEXT, &here).unwrap();
