@@ -27,7 +27,7 @@ pub(crate) struct Rows {
     schema: OnceLock<SchemaRef>,
     meters: Arc<Meters>,
     /// Rows that were handed out.
-    rows: AtomicU64,
+    emitted: AtomicU64,
     process: Process,
 }
 
@@ -48,7 +48,7 @@ impl Rows {
             reading: Mutex::new(Some(reading)),
             receipts: OnceLock::new(),
             schema: OnceLock::new(),
-            rows: AtomicU64::new(0),
+            emitted: AtomicU64::new(0),
             process: Process::this(),
         }
     }
@@ -73,18 +73,17 @@ impl Rows {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(batch) = self.with(|reading| wait(py, reading.try_next()))? else { return Ok(None) };
-        self.rows.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+        self.emitted.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
         PyRecordBatch::new(batch).into_pyarrow(py).map(Some)
     }
 
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let schema = match self.schema.get() {
-            Some(schema) => schema,
-            None => {
-                let found = self.with(|reading| wait(py, reading.schema()))?;
-                self.schema.get_or_init(|| found)
-            }
+        let schema = if let Some(schema) = self.schema.get() {
+            schema
+        } else {
+            let found = self.with(|reading| wait(py, reading.schema()))?;
+            self.schema.get_or_init(|| found)
         };
         PySchema::new(Arc::clone(schema)).into_pyarrow(py)
     }
@@ -104,7 +103,7 @@ impl Rows {
     }
 
     fn rows(&self) -> u64 {
-        self.rows.load(Ordering::Relaxed)
+        self.emitted.load(Ordering::Relaxed)
     }
 
     fn close(&self) {

@@ -24,7 +24,7 @@ use crate::waiting::{Process, wait};
 /// One API, ready to be read.
 #[pyclass(frozen, module = "restmark")]
 pub(crate) struct Source {
-    source: Arc<restmark::Source>,
+    inner: Arc<restmark::Source>,
     /// The file; `None` of a text that has travelled.
     origin: Option<Origin>,
     process: Process,
@@ -38,13 +38,13 @@ impl Source {
             let origin = Origin::read(path).await?;
             Ok((origin.open()?, origin))
         })?;
-        Ok(Self { source: Arc::new(source), origin: Some(origin), process: Process::this() })
+        Ok(Self { inner: Arc::new(source), origin: Some(origin), process: Process::this() })
     }
 
     #[staticmethod]
     fn load(py: Python<'_>, text: &str, name: &str) -> PyResult<Self> {
         let source = Origin::arrived(name, text).map_err(|error| raised(py, &error))?;
-        Ok(Self { source: Arc::new(source), origin: None, process: Process::this() })
+        Ok(Self { inner: Arc::new(source), origin: None, process: Process::this() })
     }
 
     fn travelling(&self, py: Python<'_>) -> PyResult<String> {
@@ -53,15 +53,15 @@ impl Source {
     }
 
     fn tables(&self) -> Vec<String> {
-        self.source.config().tables.iter().map(|table| table.name.clone()).collect()
+        self.inner.config().tables.iter().map(|table| table.name.clone()).collect()
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.source.config().warnings.iter().map(ToString::to_string).collect()
+        self.inner.config().warnings.iter().map(ToString::to_string).collect()
     }
 
     fn is_checkpointed(&self, py: Python<'_>, table: &str) -> PyResult<bool> {
-        let table = self.source.table(table).map_err(|error| raised(py, &error))?;
+        let table = self.inner.table(table).map_err(|error| raised(py, &error))?;
         Ok(table.config().checkpoint.is_some())
     }
 
@@ -73,10 +73,10 @@ impl Source {
             match columns {
                 // A plan apart asks nobody: its columns are known.
                 Some(columns) => {
-                    let plan = self.source.plan(self.source.table(table)?.scan().apart().shaped(columns)).await?;
+                    let plan = self.inner.plan(self.inner.table(table)?.scan().apart().shaped(columns)).await?;
                     self.reading(plan, 1, None)?.schema().await
                 }
-                None => Ok(self.source.shape(table).await?.schema),
+                None => Ok(self.inner.shape(table).await?.schema),
             }
         })?;
         PySchema::new(schema).into_pyarrow(py)
@@ -85,9 +85,9 @@ impl Source {
     fn columns(&self, py: Python<'_>, table: &str) -> PyResult<Option<String>> {
         self.process.check()?;
         let found = wait(py, async {
-            let config = self.source.table(table)?.config();
+            let config = self.inner.table(table)?.config();
             let is_asked = config.is_from_spec || config.schema.mode == SchemaMode::Infer;
-            Ok(if is_asked { Some(self.source.shape(table).await?.table.columns) } else { None })
+            Ok(if is_asked { Some(self.inner.shape(table).await?.table.columns) } else { None })
         })?;
         // An exploded table has columns of two kinds of records, which do not travel.
         let found = found.filter(|columns| !columns.is_empty()).map(|columns| serde_json::to_string(&columns));
@@ -96,7 +96,7 @@ impl Source {
 
     fn position<'py>(&self, py: Python<'py>, table: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.process.check()?;
-        let checkpoint = wait(py, self.source.checkpoints().load(table))?;
+        let checkpoint = wait(py, self.inner.checkpoints().load(table))?;
         checkpoint.map(|checkpoint| described(py, &checkpoint.position)).transpose()
     }
 
@@ -119,7 +119,7 @@ impl Source {
         self.process.check()?;
         let columns = columns.map(columns_of).transpose()?;
         let plan = wait(py, async {
-            let mut scan = self.source.table(table)?.scan();
+            let mut scan = self.inner.table(table)?.scan();
             if let Some(text) = r#where {
                 scan = scan.filter(Predicate::parse(text)?);
             }
@@ -131,7 +131,7 @@ impl Source {
                 scan = scan.batch(restmark::plan::Batch { window, watermark: None });
             }
             scan = if full { scan.full() } else { scan };
-            self.source.plan(if distributed { scan.distributed() } else { scan }).await
+            self.inner.plan(if distributed { scan.distributed() } else { scan }).await
         })?;
         Ok(Plan(plan))
     }
@@ -148,7 +148,7 @@ impl Source {
         let position = wait(py, async {
             let receipts = receipts.iter().map(|text| plan.0.receive(text)).collect::<Result<_>>()?;
             let commit = plan.0.seal(receipts)?;
-            self.source.checkpoints().commit(&commit).await?;
+            self.inner.checkpoints().commit(&commit).await?;
             Ok(commit.position().cloned())
         })?;
         position.map(|position| described(py, &position)).transpose()
@@ -156,19 +156,19 @@ impl Source {
 
     fn leave_receipts(&self, py: Python<'_>, plan: &Plan, attempt: String, receipts: Vec<String>) -> PyResult<()> {
         self.process.check()?;
-        wait(py, async { Receipts::of(&self.source, &plan.0)?.leave(&Left { attempt, receipts }).await })
+        wait(py, async { Receipts::of(&self.inner, &plan.0)?.leave(&Left { attempt, receipts }).await })
     }
 
     fn receipts(&self, py: Python<'_>, plan: &Plan) -> PyResult<Vec<(String, String)>> {
         self.process.check()?;
-        let all = wait(py, async { Receipts::of(&self.source, &plan.0)?.all().await })?;
+        let all = wait(py, async { Receipts::of(&self.inner, &plan.0)?.all().await })?;
         let each = |left: Left| left.receipts.into_iter().map(move |receipt| (left.attempt.clone(), receipt));
         Ok(all.into_iter().flat_map(each).collect())
     }
 
     fn forget_receipts(&self, py: Python<'_>, plan: &Plan) -> PyResult<()> {
         self.process.check()?;
-        wait(py, async { Receipts::of(&self.source, &plan.0)?.forget(Utc::now()).await })
+        wait(py, async { Receipts::of(&self.inner, &plan.0)?.forget(Utc::now()).await })
     }
 
     fn check_stream(&self, py: Python<'_>, table: &str) -> PyResult<()> {
@@ -181,18 +181,18 @@ impl Source {
     }
 
     fn __repr__(&self) -> String {
-        format!("Source({:?})", self.source.config().file.display().to_string())
+        format!("Source({:?})", self.inner.config().file.display().to_string())
     }
 }
 
 impl Source {
     fn reading(&self, plan: restmark::Plan, batch_rows: i64, limit: Option<i64>) -> Result<restmark::rows::Rows> {
         let settings = settings(batch_rows, limit)?;
-        restmark::rows::Rows::new(Arc::clone(&self.source), plan, settings)
+        restmark::rows::Rows::new(Arc::clone(&self.inner), plan, settings)
     }
 
     fn lag(&self, table: &str) -> Result<std::time::Duration> {
-        stream::lag_of(self.source.table(table)?.config())
+        stream::lag_of(self.inner.table(table)?.config())
     }
 }
 

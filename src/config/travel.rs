@@ -97,7 +97,7 @@ impl Writer<'_> {
             }
             // Hadoop's own way to name a variable, which the other host answers too.
             _ if self.words.first().is_some_and(|word| word == "hadoop") && raw.starts_with("${env.") => {
-                self.quoted(raw)
+                self.quoted(raw);
             }
             _ if self.is_secret() && !raw.is_empty() => self.refuse(key, WRITTEN_OUT),
             _ => match self.absolute(raw) {
@@ -141,9 +141,9 @@ impl Writer<'_> {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
         match words.as_slice() {
             ["auth", "token" | "password" | "header-value" | "client-secret" | "query-value"] => true,
-            ["http", "headers", name] => names_a_secret(name),
-            ["tables", _, "headers" | "params" | "body", .., name] => names_a_secret(name),
-            ["tables", _, "aggregations", .., "params", name] => names_a_secret(name),
+            ["http", "headers", name]
+            | ["tables", _, "headers" | "params" | "body", .., name]
+            | ["tables", _, "aggregations", .., "params", name] => names_a_secret(name),
             ["hadoop", name @ ..] => holds_a_secret(&name.join("."), "whatever it is"),
             _ => false,
         }
