@@ -80,7 +80,9 @@ def test_r01_a_limit_commits_nothing(spark: SparkSession, events: Place, caplog:
     assert "events: the checkpoint stays where it was: query" in caplog.text
 
 
-LOOKS = [lambda df: df.show(3), lambda df: df.take(300), lambda df: next(df.toLocalIterator())]
+LOOKS = [
+    lambda df: df.show(3), lambda df: df.take(300), lambda df: next(df.toLocalIterator()), lambda df: df.tail(3),
+]
 
 
 @pytest.mark.parametrize("look", LOOKS)
