@@ -139,6 +139,8 @@ class Ledger:
         waiting: dict[Note, Outcome] = {}
         notes = self.notes()
         evidence, unread = self.evidence(notes)
+        for error in unread.values():
+            log.warning("nothing of a plan can be committed: %s", error)
         for note in notes:
             verdict = judged(note, evidence, unread, only_writes=True)
             if verdict.reason:

@@ -105,8 +105,7 @@ class Status:
         self._drain()
         queries = self._known_queries()
         ended = (number for number in reversed(queries) if (query := self.execution(number)) and query.has_ended)
-        jobs = (job.jobId() for job in _each(self._tasks.jobsList(None)))
-        return Mark(max(queries, default=-1), max(jobs, default=-1), next(ended, -1))
+        return Mark(max(queries, default=-1), max(self._known_jobs(), default=-1), next(ended, -1))
 
     def since(self, mark: Mark) -> list[int]:
         """The queries since then that Spark remembers, once they and all jobs have ended or a while has passed."""
@@ -127,15 +126,15 @@ class Status:
         return (
             len(known) >= int(self._settings.get("spark.sql.ui.retainedExecutions", "1000"))
             and since.ended not in known
-            and len(later) < max(known) - since.query
+            and len(later) < max(known, default=since.query) - since.query
         )
 
     def forgot_jobs(self, since: Mark) -> bool:
         """Whether Spark may have forgotten jobs since then: it removes the tenth part when it has too many."""
-        known = [job.jobId() for job in _each(self._tasks.jobsList(None))]
+        known = self._known_jobs()
         later = [number for number in known if number > since.job]
         retained = int(self._settings.get("spark.ui.retainedJobs", "1000"))
-        return len(known) >= retained - retained // 10 and len(later) < max(known) - since.job
+        return len(known) >= retained - retained // 10 and len(later) < max(known, default=since.job) - since.job
 
     def unproven_job(self, since: Mark) -> str | None:
         """A job that belongs to no query, as those of an RDD do, and has failed or not ended since then."""
@@ -162,6 +161,9 @@ class Status:
 
     def _known_queries(self) -> list[int]:
         return sorted(execution.executionId() for execution in _each(self._queries.executionsList()))
+
+    def _known_jobs(self) -> list[int]:
+        return [job.jobId() for job in _each(self._tasks.jobsList(None))]
 
     def _jobs_of_no_query(self, since: Mark, state: str) -> Iterator[Any]:
         for job in _each(self._tasks.jobsList(None)):
