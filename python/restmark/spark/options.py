@@ -78,6 +78,12 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
+def _predicate(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a predicate")
+    return text
+
+
 def _starting(text: str) -> str:
     if text in ("now", "earliest"):
         return text
@@ -87,21 +93,27 @@ def _starting(text: str) -> str:
         at = None
     if at is None or at.tzinfo is None:
         raise ValueError("now, earliest or an instant with its zone, as 2026-01-02T03:04:05Z") from None
-    return at.astimezone(timezone.utc).strftime(SECOND)
+    try:
+        return at.astimezone(timezone.utc).strftime(SECOND)
+    except OverflowError:
+        raise ValueError("an instant of the years 1 to 9999") from None
 
 
 def _window(text: str) -> timedelta:
     parts = re.fullmatch(r"(\d+) *(s|m|h|d)(?:econds?|in(?:utes?)?|ours?|ays?)?", text)
     if not parts or not int(parts[1]):
         raise ValueError("whole seconds, minutes, hours or days, at least a second, as 30s, 1h or 7 days")
-    return timedelta(**{UNITS[parts[2]]: int(parts[1])})
+    try:
+        return timedelta(**{UNITS[parts[2]]: int(parts[1])})
+    except OverflowError:
+        raise ValueError("a window of less than 2.7 million years") from None
 
 
 READERS: dict[str, Callable[[str], Any]] = {
     "config": str,
     "table": str,
     "select": _names,
-    "where": str,
+    "where": _predicate,
     "full": _flag,
     "pushdown": _flag,
     "starting": _starting,

@@ -14,9 +14,9 @@ from weakref import WeakKeyDictionary, WeakSet
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from .._errors import RestmarkError
+from .._errors import RestmarkError, ScanError, StoreError
 from .._restmark import Plan
-from .note import Note
+from .note import Note, Receipt
 from .proof import Evidence, Verdict, objection
 from .source import RestmarkSource
 from .status import Status
@@ -38,10 +38,15 @@ class Outcome:
 def checkpointed(spark: SparkSession) -> Iterator[list[Outcome]]:
     """Commits the checkpoints of the tables that were loaded and read in the block, when it ends without an exception.
 
-    Nothing moves if a query or job of the application failed meanwhile, whoever caught its exception, or if a write had
-    a LIMIT. What became of each plan is in the list that the block is given, once it has ended.
+    Nothing moves if a query or job of the application failed meanwhile, whoever caught its exception, or still runs, or
+    if a write had a LIMIT. What became of each plan is in the list that the block is given, once it has ended.
     """
     ledger = Ledger(spark)
+    if spark.sparkContext.getLocalProperty("spark.sql.execution.id") is not None:
+        raise RuntimeError(
+            "restmark: a checkpointed block within a query, as in foreachBatch, never commits: the query around it has "
+            "not succeeded when the block ends"
+        )
     outcomes: list[Outcome] = []
     with ledger.registered(spark):
         began = ledger.status.mark()
@@ -51,6 +56,8 @@ def checkpointed(spark: SparkSession) -> Iterator[list[Outcome]]:
 
 def register(spark: SparkSession) -> None:
     """Registers the data source, and commits a table's checkpoint whenever a write that took all of it succeeds."""
+    if spark in _blocks:
+        raise RuntimeError("restmark: register the session before its checkpointed block, or after it")
     if spark not in _sessions:
         _sessions[spark] = Session(spark)
 
@@ -106,11 +113,11 @@ class Ledger:
     def settle_block(self, objection: str, outcomes: list[Outcome]) -> None:
         """Commits, for each table, the first plan that a query took whole. A commit that fails is raised at the end."""
         notes = self.notes()
-        evidence = self.evidence(notes)
+        evidence, unread = self.evidence(notes)
         committed = set()
-        errors = []
+        errors = list(unread.values())
         for note in notes:
-            verdict = evidence.judge(note.id, Plan.of(note.plan).partitions)
+            verdict = judged(note, evidence, unread)
             reason = objection or verdict.reason
             if not reason and (note.text, note.table) in committed:
                 reason = "an earlier read of it in this block was committed, and its rows may reach further"
@@ -128,26 +135,46 @@ class Ledger:
 
     def settle_writes(self) -> tuple[list[Outcome], list[Outcome]]:
         """Commits each plan that a write took whole. What is done, and what still waits."""
-        done, waiting = [], []
+        done: list[Outcome] = []
+        waiting: dict[Note, Outcome] = {}
         notes = self.notes()
-        evidence = self.evidence(notes)
+        evidence, unread = self.evidence(notes)
+        for error in unread.values():
+            log.warning("nothing of a plan can be committed: %s", error)
         for note in notes:
-            verdict = evidence.judge(note.id, Plan.of(note.plan).partitions, only_writes=True)
+            verdict = judged(note, evidence, unread, only_writes=True)
             if verdict.reason:
-                waiting.append(Outcome(note.table, note.id, None, verdict.reason))
+                waiting[note] = Outcome(note.table, note.id, None, verdict.reason)
                 continue
             try:
                 done.append(commit(note, verdict))
             except RestmarkError as error:
                 done.append(stays(note, str(error)))
+            else:
+                # The notes come in the order of their plans.
+                for older in [other for other in waiting if (other.text, other.table) == (note.text, note.table)]:
+                    del waiting[older]
+                    self.drop(older)
             self.drop(note)
-        return done, waiting
+        return done, list(waiting.values())
 
-    def evidence(self, notes: list[Note]) -> Evidence:
-        """All receipts of these plans, once Spark has told its own store how their queries ended."""
-        evidence = Evidence(self.status, [r for note in notes for r in note.receipts()])
+    def evidence(self, notes: list[Note]) -> tuple[Evidence, dict[Note, RestmarkError]]:
+        """All receipts of these plans, once Spark has told its own store how their queries ended.
+
+        A store that does not answer, or a receipt that nobody understands, is its own plan's trouble.
+        """
+        receipts: list[Receipt] = []
+        unread: dict[Note, RestmarkError] = {}
+        for note in notes:
+            try:
+                receipts += note.receipts()
+            except RestmarkError as error:
+                unread[note] = error
+            except (ValueError, KeyError, TypeError) as error:
+                unread[note] = StoreError(f"a receipt of {note.table} cannot be read: {error!r}")
+        evidence = Evidence(self.status, receipts)
         self.status.wait_for(evidence.queries())
-        return evidence
+        return evidence, unread
 
     def drop(self, note: Note) -> None:
         """Nobody commits this plan any more, so its receipts go too."""
@@ -213,8 +240,28 @@ def install(spark: SparkSession, data_source: type[RestmarkSource]) -> None:
     spark.dataSource.register(data_source)
 
 
+def judged(
+    note: Note, evidence: Evidence, unread: dict[Note, RestmarkError], only_writes: bool = False
+) -> Verdict:
+    """What is proven of a plan: for each partition, its least receipt."""
+    if note in unread:
+        return Verdict(reason=str(unread[note]))
+    plan = Plan.of(note.plan)
+    verdict = evidence.judge(note.id, plan.partitions, only_writes)
+    try:
+        return Verdict(tuple((least(plan, texts),) for texts in verdict.receipts), verdict.reason)
+    except ScanError as error:
+        return Verdict(reason=str(error))
+
+
+def least(plan: Plan, texts: tuple[str, ...]) -> str:
+    """Of several reads of a partition the one that reached least far: whoever stored rows may have had them from it."""
+    return texts[0] if len(texts) == 1 else plan.least(list(texts))
+
+
 def commit(note: Note, verdict: Verdict) -> Outcome:
-    position = note.source().commit(Plan.of(note.plan), list(verdict.receipts))
+    receipts = [text for texts in verdict.receipts for text in texts]
+    position = note.source().commit(Plan.of(note.plan), receipts)
     return Outcome(note.table, note.id, position, None)
 
 

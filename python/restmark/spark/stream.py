@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if begin is None:
             return offset(end)
         if self.options.max_window and not isinstance(limit, ReadAllAvailable):
-            end = min(end, (instant(begin) + self.options.max_window).strftime(SECOND))
+            end = min(end, later(begin, self.options.max_window))
         # Fixed width: texts compare as instants do.
         return offset(max(begin, end))
 
@@ -81,3 +82,11 @@ class Window(InputPartition):
 def offset(value: str | None) -> dict[str, Any]:
     """An offset as it stands in Spark's log."""
     return {"type": "timestamp", "value": value}
+
+
+def later(value: str, width: timedelta) -> str:
+    """The second so much later, or the last one that there is."""
+    try:
+        return (instant(value) + width).strftime(SECOND)
+    except OverflowError:
+        return datetime.max.strftime(SECOND)

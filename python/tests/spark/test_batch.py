@@ -124,6 +124,22 @@ def test_an_option_of_streams_is_refused_in_a_batch(spark: SparkSession, events:
         events.load(spark, "events", **option).collect()
 
 
+def test_full_is_refused_where_it_would_do_nothing(spark: SparkSession, events: Place) -> None:
+    with pytest.raises(Exception, match="ConfigError.*full: events has no checkpoint"):
+        events.load(spark, "events", full="true").collect()
+
+
+def test_an_empty_where_is_a_mistake(spark: SparkSession, events: Place) -> None:
+    with pytest.raises(Exception, match="ConfigError.*where = ' ': a predicate"):
+        events.load(spark, "events", where=" ").collect()
+
+
+def test_a_schema_without_columns_is_refused(spark: SparkSession, events: Place) -> None:
+    """Spark would count no rows in it."""
+    with pytest.raises(Exception, match="SchemaError.*without columns"):
+        events.reader(spark, "events").schema(StructType([])).load().count()
+
+
 def test_r11_problems_of_the_configuration_reach_the_driver(spark: SparkSession, events: Place) -> None:
     events.config.write_text(events.config.read_text().replace('"cursor-path"', '"cursor-pth"'))
     with pytest.raises(Exception) as caught:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pyarrow as pa
@@ -15,11 +16,12 @@ from pyspark import cloudpickle
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-from restmark import ConflictError
+from restmark import ConflictError, RestmarkError
 from restmark.spark import checkpointed
 
 from cluster import Cluster
 from place import Place, at, eventually, records
+from scripted import Request
 
 # The executors cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -80,7 +82,9 @@ def test_r01_a_limit_commits_nothing(spark: SparkSession, events: Place, caplog:
     assert "events: the checkpoint stays where it was: query" in caplog.text
 
 
-LOOKS = [lambda df: df.show(3), lambda df: df.take(300), lambda df: next(df.toLocalIterator())]
+LOOKS = [
+    lambda df: df.show(3), lambda df: df.take(300), lambda df: next(df.toLocalIterator()), lambda df: df.tail(3),
+]
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -94,6 +98,15 @@ def test_r01_a_look_commits_nothing(spark: SparkSession, events: Place, look: Ca
 def test_r01_a_write_with_a_limit_is_not_made_good_by_a_count(spark: SparkSession, events: Place) -> None:
     with checkpointed(spark) as outcomes:
         df = events.load(spark, "events")
+        assert df.count() == 250
+        written(df.limit(10), events.folder / "out")
+    assert events.mark("events") is None
+    assert "wrote a part of a table" in outcomes[0].reason
+
+
+def test_r01_a_write_with_a_limit_is_seen_however_the_format_was_written(spark: SparkSession, events: Place) -> None:
+    with checkpointed(spark) as outcomes:
+        df = spark.read.format("RestMark").option("config", str(events.config)).option("table", "events").load()
         assert df.count() == 250
         written(df.limit(10), events.folder / "out")
     assert events.mark("events") is None
@@ -144,6 +157,64 @@ def test_r02_a_failed_job_of_an_rdd_counts_too(spark: SparkSession, events: Plac
     assert "failed" in outcomes[0].reason
 
 
+WORK = {
+    "query": lambda df, out, slow: written(df.mapInArrow(slow, df.schema), out),
+    "job": lambda df, out, slow: df.rdd.foreachPartition(slow),
+}
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_r02_what_still_runs_when_the_block_ends_may_yet_fail(
+    spark: SparkSession, events: Place, work: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("restmark.spark.status.PATIENCE", 0.0)
+    url = f"{events.api.base}/pause-write"
+    gate = events.api.hold("pause-write", 0)
+
+    def slow(taken: Iterator[Any]) -> Iterator[Any]:
+        taken = list(taken)
+        urlopen(url).read()
+        return iter(taken)
+
+    with checkpointed(spark) as outcomes:
+        df = events.load(spark, "events")
+        assert df.count() == 250
+        worker = threading.Thread(target=lambda: WORK[work](df, events.folder / "out", slow))
+        worker.start()
+        gate.wait()
+    assert events.mark("events") is None
+    assert work in outcomes[0].reason and "is still running" in outcomes[0].reason
+    gate.open()
+    worker.join()
+
+
+def test_a_block_within_a_query_is_refused(spark: SparkSession, events: Place) -> None:
+    def take(df: DataFrame, number: int) -> None:
+        with checkpointed(df.sparkSession):
+            written(events.load(df.sparkSession, "events"), events.folder / "out")
+
+    spark.range(1).write.parquet(str(events.folder / "in"))
+    stream = spark.readStream.schema("id long").parquet(str(events.folder / "in")).writeStream.foreachBatch(take)
+    query = stream.option("checkpointLocation", str(events.folder / "log")).trigger(availableNow=True).start()
+    with pytest.raises(Exception, match="never commits"):
+        query.awaitTermination()
+    assert events.mark("events") is None
+
+
+def test_r03_a_receipt_that_nobody_understands_stops_its_own_table_only(spark: SparkSession, events: Place) -> None:
+    events.api.tables["orders"] = records(1, 30)
+    events.table("orders", checkpoint=True)
+    with pytest.raises(RestmarkError):
+        with checkpointed(spark) as outcomes:
+            assert events.load(spark, "events").count() == 250
+            assert events.load(spark, "orders").count() == 30
+            for path in events.receipts():
+                if "events" in path.parent.as_posix().removeprefix(events.folder.as_posix()):
+                    path.write_text("garbage")
+    assert (events.mark("events"), events.mark("orders")) == (None, at(30))
+    assert [outcome.reason is None for outcome in outcomes] == [False, True]
+
+
 def test_r02_an_exception_of_the_blocks_own_commits_nothing(spark: SparkSession, events: Place) -> None:
     with pytest.raises(KeyError):
         with checkpointed(spark):
@@ -160,7 +231,7 @@ def test_r02_rows_that_left_as_an_rdd_are_not_proven(spark: SparkSession, events
     assert "as an RDD" in outcomes[0].reason
 
 
-def test_r01_two_queries_over_one_plan_commit_the_first(spark: SparkSession, events: Place) -> None:
+def test_r01_two_queries_over_one_plan_commit_the_lesser(spark: SparkSession, events: Place) -> None:
     with checkpointed(spark):
         df = events.load(spark, "events")
         assert df.count() == 250
@@ -168,6 +239,33 @@ def test_r01_two_queries_over_one_plan_commit_the_first(spark: SparkSession, eve
         assert ids(written(df, events.folder / "out")) == list(range(1, 261))
     # What the first one did not see comes again: it did not reach all consumers.
     assert events.mark("events") == at(250)
+
+
+def test_r01_a_second_query_that_saw_less_decides(spark: SparkSession, events: Place) -> None:
+    """An API that answers from a copy that lags: what was stored is shorter than what was counted."""
+    with checkpointed(spark):
+        df = events.load(spark, "events")
+        assert df.count() == 250
+        events.api.tables["events"] = records(1, 240)
+        assert ids(written(df, events.folder / "out")) == list(range(1, 241))
+    assert events.mark("events") == at(240)
+
+
+def test_r01_a_sort_reads_twice_and_commits_the_lesser_read(spark: SparkSession, events: Place) -> None:
+    """Spark samples the rows for the bounds of its ranges, then reads them again."""
+    full = events.api.tables["events"]
+    answer = events.api.answer
+
+    def lagging(request: Request) -> tuple[int, dict[str, Any]]:
+        if "cursor" not in request.query and events.api.requested("events"):
+            events.api.tables["events"] = full[:240]
+        return answer(request)
+
+    events.api.answer = lagging  # type: ignore[method-assign]
+    with checkpointed(spark):
+        out = written(events.load(spark, "events").orderBy("id"), events.folder / "out")
+    assert ids(out) == list(range(1, 241))
+    assert events.mark("events") == at(240)
 
 
 def test_r01_of_two_plans_of_a_table_the_first_commits(spark: SparkSession, events: Place) -> None:

@@ -86,6 +86,42 @@ def test_r02_a_block_of_such_a_session_is_a_block(listening: SparkSession, event
     assert events.mark("events") == at(250)
 
 
+def test_r01_what_earlier_looks_left_goes_with_a_later_commit(listening: SparkSession, events: Place) -> None:
+    for _ in range(3):
+        assert events.load(listening, "events").count() == 250
+    assert len(events.receipts()) == 3
+    events.load(listening, "events").write.parquet(str(events.folder / "out"))
+    settle(listening)
+    assert events.mark("events") == at(250)
+    assert events.receipts() == []
+    assert [outcome for outcome in settle(listening) if outcome.table == "events"] == []
+
+
+def test_r02_statistics_are_no_write(listening: SparkSession, events: Place) -> None:
+    events.load(listening, "events").createOrReplaceTempView("looked_at")
+    listening.catalog.cacheTable("looked_at")
+    listening.sql("ANALYZE TABLE looked_at COMPUTE STATISTICS FOR ALL COLUMNS")
+    listening.catalog.uncacheTable("looked_at")
+    settle(listening)
+    assert events.mark("events") is None
+
+
+def test_r03_a_receipt_that_nobody_understands_stops_its_own_plan_only(listening: SparkSession, events: Place) -> None:
+    assert events.load(listening, "events").count() == 250
+    for path in events.receipts():
+        path.write_text("garbage")
+    events.api.tables["orders"] = records(1, 30)
+    events.table("orders", checkpoint=True)
+    events.load(listening, "orders").write.parquet(str(events.folder / "out"))
+    settle(listening)
+    assert (events.mark("events"), events.mark("orders")) == (None, at(30))
+
+
+def test_register_is_no_part_of_a_block(session: SparkSession) -> None:
+    with checkpointed(session), pytest.raises(RuntimeError, match="before its checkpointed block"):
+        restmark.spark.register(session)
+
+
 def test_blocks_do_not_nest(listening: SparkSession) -> None:
     with checkpointed(listening), pytest.raises(RuntimeError, match="one checkpointed block at a time"):
         with checkpointed(listening):

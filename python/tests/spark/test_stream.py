@@ -181,6 +181,12 @@ def test_r27_offsets_are_a_function_of_what_spark_remembers(events: Place) -> No
     assert reader.latestOffset(future, ReadMaxFiles(1)) == future
 
 
+def test_r27_a_window_beyond_the_calendar_ends_where_there_is_something(events: Place) -> None:
+    reader = planned(events, **{"starting": at(0), "max-window": "999999999d"})
+    end = reader.latestOffset({"type": "timestamp", "value": at(0)}, ReadMaxFiles(1))["value"]
+    assert at(0) < end < "9999"
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -188,6 +194,8 @@ def test_r27_offsets_are_a_function_of_what_spark_remembers(events: Place) -> No
         ({"starting": "2026-01-01T00:00:00"}, "an instant with its zone"),
         ({"max-window": "0s"}, "at least a second"),
         ({"max-window": "1.5h"}, "whole seconds"),
+        ({"max-window": "9999999999d"}, "(?s)ConfigError.*max-window = '9999999999d'"),
+        ({"starting": "0001-01-01T00:00:00+05:00"}, "(?s)ConfigError.*the years 1 to 9999"),
         ({"full": "true"}, "full: not for a stream"),
     ],
 )
