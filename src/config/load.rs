@@ -57,8 +57,8 @@ pub fn load_travelled(path: &Path, text: &str, env: &HashMap<String, String>) ->
     read(path, Some(text), env, Spec::StayedBehind).map(|(config, ..)| config)
 }
 
-/// A configuration as a text that can travel to other hosts: everything in it is resolved but its secrets, which are
-/// `${VARIABLE}`s of the environment, as they were (R23). `text` as for [`load_text`], `None` to read the file.
+/// A configuration as a text that can travel to other hosts: everything in it is resolved but what came from the environment
+/// and may be a secret, which is a `${VARIABLE}` as it was (R23). `text` as for [`load_text`], `None` to read the file.
 ///
 /// # Errors
 /// Kind `Config` as [`load_with_env`]; and for a secret that is written out, at its key: it would travel with the text.

@@ -1,4 +1,4 @@
-//! A configuration as a text that can travel: everything is resolved but the secrets, which stay variables (R23).
+//! A configuration as a text that can travel: all is resolved but what may be a secret, which stays a variable (R23).
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
