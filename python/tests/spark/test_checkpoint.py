@@ -95,6 +95,15 @@ def test_r01_a_look_commits_nothing(spark: SparkSession, events: Place, look: Ca
     assert events.receipts() == []
 
 
+@pytest.mark.parametrize("look", LOOKS)
+def test_r01_a_look_holds_nothing_back(spark: SparkSession, events: Place, look: Callable[[DataFrame], None]) -> None:
+    with checkpointed(spark):
+        df = events.load(spark, "events")
+        look(df)
+        written(df, events.folder / "out")
+    assert events.mark("events") == at(250)
+
+
 def test_r01_a_write_with_a_limit_is_not_made_good_by_a_count(spark: SparkSession, events: Place) -> None:
     with checkpointed(spark) as outcomes:
         df = events.load(spark, "events")

@@ -102,7 +102,7 @@ def test_r01_every_partition_is_needed() -> None:
     [
         (query(state="RUNNING"), "is still running"),
         (query(state="FAILED", error="disk full"), "did not succeed: disk full"),
-        (query(error=None), "did not succeed: (save at job.py:7) ended before its end"),
+        (query(error=None), "did not succeed: Spark does not say how (save at job.py:7) ended"),
     ],
 )
 def test_r02_only_a_query_that_succeeded_whole_counts(execution: Execution, reason: str) -> None:
@@ -197,12 +197,16 @@ def test_r02_all_is_well_when_everything_succeeded() -> None:
     ("execution", "reason"),
     [
         (query(state="RUNNING", error=None), "is still running"),
-        (query(error=None), "ended before its end"),
+        (query(error=None), "Spark does not say how it ended"),
         (query(state="FAILED", error="disk full"), "failed: disk full"),
     ],
 )
 def test_r02_a_query_that_did_not_succeed_objects(execution: Execution, reason: str) -> None:
     assert reason in objected(Told([execution]))
+
+
+def test_r01_a_look_whose_end_spark_does_not_tell_is_a_look() -> None:
+    assert objected(Told([query(error=None)], nodes=("BatchScan restmark",))) == ""
 
 
 def test_r02_a_job_of_no_query_objects() -> None:
