@@ -65,6 +65,10 @@ class Note:
         paths = sorted(Path(directory).glob("*.json"))
         return [cls(**json.loads(path.read_text(encoding="utf-8"))) for path in paths]
 
+    def reads_as(self, other: Note) -> bool:
+        """Whether it is a plan of the same table."""
+        return (self.text, self.table) == (other.text, other.table)
+
     def receipts(self) -> list[Receipt]:
         """What task attempts have left of the plan so far."""
         return [Receipt.of(attempt, text) for attempt, text in self.source().receipts(Plan.of(self.plan))]

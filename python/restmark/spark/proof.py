@@ -117,7 +117,7 @@ def _refused(execution: Execution) -> str:
     if not execution.has_ended:
         return "is still running"
     if not execution.has_succeeded:
-        return f"did not succeed: {execution.error or f'({execution.description}) ended before its end'}"
+        return f"did not succeed: {execution.error or f'Spark does not say how ({execution.description}) ended'}"
     return ""
 
 
@@ -130,10 +130,15 @@ def objection(status: Status, since: Mark) -> str:
             continue
         if execution.state == "FAILED":
             return f"query {number} ({execution.description}) failed: {execution.error}"
-        if reason := _refused(execution):
-            return f"query {number} ({execution.description}) {reason}"
+        if not execution.has_ended:
+            return f"query {number} ({execution.description}) is still running"
         nodes = _nodes(status, execution)
-        if _is_scan(nodes) and _is_limited(nodes) and _may_write(nodes):
+        if not _is_scan(nodes) or not _may_write(nodes):
+            # Spark does not say how some looks ended, as that of `toLocalIterator`.
+            continue
+        if not execution.has_succeeded:
+            return f"query {number} ({execution.description}) wrote, and Spark does not say how it ended"
+        if _is_limited(nodes):
             return f"query {number} ({execution.description}) wrote a part of a table: it has a LIMIT"
     if status.forgot_queries(since):
         return "Spark has forgotten queries of the block (spark.sql.ui.retainedExecutions)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import tempfile
 import threading
@@ -114,19 +115,22 @@ class Ledger:
         """Commits, for each table, the first plan that a query took whole. A commit that fails is raised at the end."""
         notes = self.notes()
         evidence, unread = self.evidence(notes)
+        verdicts = {note: judged(note, evidence, unread) for note in notes}
         committed = set()
         errors = list(unread.values())
         for note in notes:
-            verdict = judged(note, evidence, unread)
-            reason = objection or verdict.reason
+            reads = [verdict for other, verdict in verdicts.items() if other.reads_as(note) and not verdict.reason]
+            reason = objection or verdicts[note].reason
             if not reason and (note.text, note.table) in committed:
                 reason = "an earlier read of it in this block was committed, and its rows may reach further"
             if reason:
                 outcomes.append(stays(note, reason))
                 continue
             try:
-                outcomes.append(commit(note, verdict))
+                outcomes.append(commit(note, reads))
                 committed.add((note.text, note.table))
+            except Undecided as error:
+                outcomes.append(stays(note, str(error)))
             except RestmarkError as error:
                 outcomes.append(stays(note, str(error)))
                 errors.append(error)
@@ -147,12 +151,12 @@ class Ledger:
                 waiting[note] = Outcome(note.table, note.id, None, verdict.reason)
                 continue
             try:
-                done.append(commit(note, verdict))
+                done.append(commit(note, [verdict]))
             except RestmarkError as error:
                 done.append(stays(note, str(error)))
             else:
                 # The notes come in the order of their plans.
-                for older in [other for other in waiting if (other.text, other.table) == (note.text, note.table)]:
+                for older in [other for other in waiting if other.reads_as(note)]:
                     del waiting[older]
                     self.drop(older)
             self.drop(note)
@@ -240,29 +244,34 @@ def install(spark: SparkSession, data_source: type[RestmarkSource]) -> None:
     spark.dataSource.register(data_source)
 
 
-def judged(
-    note: Note, evidence: Evidence, unread: dict[Note, RestmarkError], only_writes: bool = False
-) -> Verdict:
-    """What is proven of a plan: for each partition, its least receipt."""
+class Undecided(RestmarkError):
+    """Of the reads that may have been stored none is the least."""
+
+
+def judged(note: Note, evidence: Evidence, unread: dict[Note, RestmarkError], only_writes: bool = False) -> Verdict:
+    """What is proven of a plan."""
     if note in unread:
         return Verdict(reason=str(unread[note]))
+    return evidence.judge(note.id, Plan.of(note.plan).partitions, only_writes)
+
+
+def commit(note: Note, reads: list[Verdict]) -> Outcome:
+    """Commits a plan as far as the least of the reads, which may be those of other plans of the same table."""
     plan = Plan.of(note.plan)
-    verdict = evidence.judge(note.id, plan.partitions, only_writes)
-    try:
-        return Verdict(tuple((least(plan, texts),) for texts in verdict.receipts), verdict.reason)
-    except ScanError as error:
-        return Verdict(reason=str(error))
+    partitions = zip(*(read.receipts for read in reads), strict=True)
+    receipts = [least(plan, [text for texts in partition for text in texts]) for partition in partitions]
+    return Outcome(note.table, note.id, note.source().commit(plan, receipts), None)
 
 
-def least(plan: Plan, texts: tuple[str, ...]) -> str:
+def least(plan: Plan, texts: list[str]) -> str:
     """Of several reads of a partition the one that reached least far: whoever stored rows may have had them from it."""
-    return texts[0] if len(texts) == 1 else plan.least(list(texts))
-
-
-def commit(note: Note, verdict: Verdict) -> Outcome:
-    receipts = [text for texts in verdict.receipts for text in texts]
-    position = note.source().commit(Plan.of(note.plan), receipts)
-    return Outcome(note.table, note.id, position, None)
+    if len(texts) == 1:
+        return texts[0]
+    try:
+        # A receipt of another plan of the table can only hold this one back.
+        return plan.least([json.dumps(json.loads(text) | {"plan": plan.id}) for text in texts])
+    except ScanError as error:
+        raise Undecided(str(error)) from error
 
 
 def stays(note: Note, reason: str) -> Outcome:

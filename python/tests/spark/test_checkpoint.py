@@ -95,6 +95,15 @@ def test_r01_a_look_commits_nothing(spark: SparkSession, events: Place, look: Ca
     assert events.receipts() == []
 
 
+@pytest.mark.parametrize("look", LOOKS)
+def test_r01_a_look_holds_nothing_back(spark: SparkSession, events: Place, look: Callable[[DataFrame], None]) -> None:
+    with checkpointed(spark):
+        df = events.load(spark, "events")
+        look(df)
+        written(df, events.folder / "out")
+    assert events.mark("events") == at(250)
+
+
 def test_r01_a_write_with_a_limit_is_not_made_good_by_a_count(spark: SparkSession, events: Place) -> None:
     with checkpointed(spark) as outcomes:
         df = events.load(spark, "events")
@@ -251,6 +260,16 @@ def test_r01_a_second_query_that_saw_less_decides(spark: SparkSession, events: P
     assert events.mark("events") == at(240)
 
 
+def test_r01_a_second_plan_that_saw_less_decides_too(spark: SparkSession, events: Place) -> None:
+    """Before Spark 4.3 every query makes a plan of its own."""
+    with checkpointed(spark) as outcomes:
+        assert events.load(spark, "events").count() == 250
+        events.api.tables["events"] = records(1, 240)
+        assert ids(written(events.load(spark, "events"), events.folder / "out")) == list(range(1, 241))
+    assert events.mark("events") == at(240)
+    assert [outcome.reason is None for outcome in outcomes] == [True, False]
+
+
 def test_r01_a_sort_reads_twice_and_commits_the_lesser_read(spark: SparkSession, events: Place) -> None:
     """Spark samples the rows for the bounds of its ranges, then reads them again."""
     full = events.api.tables["events"]
@@ -275,6 +294,19 @@ def test_r01_of_two_plans_of_a_table_the_first_commits(spark: SparkSession, even
         assert events.load(spark, "events").count() == 260
     assert events.mark("events") == at(250)
     assert [outcome.reason is None for outcome in outcomes] == [True, False]
+
+
+def test_r01_reads_that_ended_at_different_cursors_commit_nothing(spark: SparkSession, events: Place) -> None:
+    path = str(events.folder / "state")
+    events.tables["events"]["checkpoint"] = {"enabled": True, "path": path, "mode": "cursor"}
+    events.table("another")
+    with checkpointed(spark) as outcomes:
+        df = events.load(spark, "events")
+        assert df.count() == 250
+        events.api.tables["events"] = records(1, 150)
+        assert df.count() == 150
+    assert events.mark("events") is None
+    assert "none is before the other" in outcomes[0].reason
 
 
 def test_r01_a_cached_table_commits_by_the_query_that_read_it(spark: SparkSession, events: Place) -> None:

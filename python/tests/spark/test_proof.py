@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -17,7 +18,7 @@ WRITE = ("Execute InsertIntoHadoopFsRelationCommand", "WriteFiles", "BatchScan r
 class Told:
     """A status store that was told so much."""
 
-    def __init__(self, executions: list[Execution], tasks: list[Task] = (), nodes: tuple[str, ...] = WRITE,
+    def __init__(self, executions: list[Execution], tasks: Sequence[Task] = (), nodes: tuple[str, ...] = WRITE,
                  root_nodes: tuple[str, ...] | None = None) -> None:
         self.execution = {execution.id: execution for execution in executions}.get
         self._executions = executions
@@ -102,7 +103,7 @@ def test_r01_every_partition_is_needed() -> None:
     [
         (query(state="RUNNING"), "is still running"),
         (query(state="FAILED", error="disk full"), "did not succeed: disk full"),
-        (query(error=None), "did not succeed: (save at job.py:7) ended before its end"),
+        (query(error=None), "did not succeed: Spark does not say how (save at job.py:7) ended"),
     ],
 )
 def test_r02_only_a_query_that_succeeded_whole_counts(execution: Execution, reason: str) -> None:
@@ -178,10 +179,8 @@ def test_r01_a_read_that_proves_nothing_may_still_be_the_one_whose_rows_were_sto
 
 def test_r02_of_a_listening_session_a_longer_look_does_not_count() -> None:
     read = [receipt(10, text="written", execution=1), receipt(11, text="counted", execution=0)]
-    evidence = Evidence(
-        Told([query(1), query(0)], [Task(10, True, 5), Task(11, True, 5)], root_nodes=("HashAggregate",)),  # type: ignore[arg-type]
-        read,
-    )
+    told = Told([query(1), query(0)], [Task(10, True, 5), Task(11, True, 5)], root_nodes=("HashAggregate",))
+    evidence = Evidence(told, read)  # type: ignore[arg-type]
     assert evidence.judge("p", ["all"], only_writes=True).receipts == (("written",),)
 
 
@@ -197,12 +196,16 @@ def test_r02_all_is_well_when_everything_succeeded() -> None:
     ("execution", "reason"),
     [
         (query(state="RUNNING", error=None), "is still running"),
-        (query(error=None), "ended before its end"),
+        (query(error=None), "Spark does not say how it ended"),
         (query(state="FAILED", error="disk full"), "failed: disk full"),
     ],
 )
 def test_r02_a_query_that_did_not_succeed_objects(execution: Execution, reason: str) -> None:
     assert reason in objected(Told([execution]))
+
+
+def test_r01_a_look_whose_end_spark_does_not_tell_is_a_look() -> None:
+    assert objected(Told([query(error=None)], nodes=("BatchScan restmark",))) == ""
 
 
 def test_r02_a_job_of_no_query_objects() -> None:
@@ -261,7 +264,13 @@ def test_r02_queries_are_forgotten_only_where_the_store_is_full(known: list[int]
 
 @pytest.mark.parametrize(
     ("known", "forgot"),
-    [([3, 4, *range(6, 24)], True), (list(range(12, 30)), True), (list(range(4, 24)), False), ([5, 7], False), ([], False)],
+    [
+        ([3, 4, *range(6, 24)], True),
+        (list(range(12, 30)), True),
+        (list(range(4, 24)), False),
+        ([5, 7], False),
+        ([], False),
+    ],
 )
 def test_r02_jobs_are_forgotten_a_tenth_at_a_time(known: list[int], forgot: bool) -> None:
     assert Remembering(known, retained=20).forgot_jobs(Mark(0, 4)) is forgot
