@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import signature
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -19,7 +20,7 @@ from .options import Options, nearest
 log = logging.getLogger("restmark.spark")
 
 # An older Spark knows no other zone in Arrow.
-UTC = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
 @dataclass(frozen=True)
