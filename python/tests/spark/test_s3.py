@@ -19,10 +19,10 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 spark.dataSource.register(restmark.spark.RestmarkSource)
 with restmark.spark.checkpointed(spark) as outcomes:
-    events = spark.read.format("restmark").options(config="s3a://lake/conf/api.conf", table="events").load()
+    events = spark.read.format("restmark").options(config="s3a://lake/spark-conf/api.conf", table="events").load()
     events.write.parquet(sys.argv[1])
 print(spark.read.parquet(sys.argv[1]).count(), outcomes[0].position["value"])
-print(restmark.open("s3a://lake/conf/api.conf").table("events").position["value"])
+print(restmark.open("s3a://lake/spark-conf/api.conf").table("events").position["value"])
 """
 
 
@@ -30,7 +30,7 @@ def test_r09_a_block_commits_on_s3(place: Place, s3: str, tmp_path: Path) -> Non
     place.api.tables["events"] = records(1, 250)
     place.table("events", checkpoint={"path": "s3a://lake/spark"})
     put = urllib.request.Request(
-        f"{s3}/lake/conf/api.conf", place.config.read_bytes(), {"Content-Type": "text/plain"}, method="PUT"
+        f"{s3}/lake/spark-conf/api.conf", place.config.read_bytes(), {"Content-Type": "text/plain"}, method="PUT"
     )
     with urllib.request.urlopen(put):
         pass
