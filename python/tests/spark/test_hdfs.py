@@ -64,3 +64,14 @@ def test_r28_a_stream_goes_on_from_a_log_on_hdfs(spark: SparkSession, events: Pl
     run()
     assert sorted(row.id for row in spark.read.parquet(f"{hdfs.url}/rows").collect()) == list(range(101, 251))
     assert all(request.query["since"] > at(250) for request in events.api.requested("events")[asked:])
+
+
+def test_r09_the_configuration_stands_on_hdfs(spark: SparkSession, events: Place, hdfs: Hdfs) -> None:
+    # The state of another test is that of another API.
+    events.table("events", checkpoint={"path": f"{hdfs.url}/other"})
+    hadoop = spark.sparkContext._jvm.org.apache.hadoop.fs
+    there = hadoop.Path(f"{hdfs.url}/conf/api.conf")
+    store = there.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+    store.copyFromLocalFile(hadoop.Path(str(events.config)), there)
+    df = spark.read.format("restmark").options(config=f"{hdfs.url}/conf/api.conf", table="events").load()
+    assert df.count() == 250
