@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from api import Api
+from installed import CACHE
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 
@@ -57,8 +58,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def s3() -> Iterator[str]:
     """The endpoint of a Moto server with the bucket `lake`."""
-    cache = pathlib.Path(os.environ.get("RESTMARK_TEST_CACHE") or pathlib.Path.home() / ".cache/restmark-test")
-    python = cache / "moto/bin/python"
+    python = CACHE / "moto/bin/python"
     if not python.exists():
         pytest.skip("scripts/setup has not installed Moto")
     server = subprocess.Popen([python, REPOSITORY / "tests/apps/s3.py"], stdout=subprocess.PIPE, text=True)

@@ -112,23 +112,26 @@ class Ledger:
         return Note.all(self.directory.name)
 
     def settle_block(self, objection: str, outcomes: list[Outcome]) -> None:
-        """Commits, for each table, the first plan that a query took whole. A commit that fails is raised at the end."""
+        """Commits one plan of each table that a query took whole, as far as the least of its reads.
+
+        A commit that fails is raised at the end, when the others are done.
+        """
         notes = self.notes()
         evidence, unread = self.evidence(notes)
         verdicts = {note: judged(note, evidence, unread) for note in notes}
-        committed = set()
+        committed: list[Note] = []
         errors = list(unread.values())
         for note in notes:
             reads = [verdict for other, verdict in verdicts.items() if other.reads_as(note) and not verdict.reason]
             reason = objection or verdicts[note].reason
-            if not reason and (note.text, note.table) in committed:
+            if not reason and any(other.reads_as(note) for other in committed):
                 reason = "an earlier read of it in this block was committed, and its rows may reach further"
             if reason:
                 outcomes.append(stays(note, reason))
                 continue
             try:
                 outcomes.append(commit(note, reads))
-                committed.add((note.text, note.table))
+                committed.append(note)
             except Undecided as error:
                 outcomes.append(stays(note, str(error)))
             except RestmarkError as error:

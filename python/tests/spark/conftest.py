@@ -13,14 +13,14 @@ from pyspark.sql import SparkSession
 import restmark.spark
 
 from cluster import FAST_START, Cluster, lacking
-from place import DRIVERS_TOKEN, EXECUTORS_TOKEN, Place, unavailable
+from place import DRIVERS_TOKEN, EXECUTORS_TOKEN, Place, records
 from scripted import Api
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     if reason := lacking():
-        unavailable(reason)
+        pytest.skip(reason)
     cluster = Cluster({"API_TOKEN": EXECUTORS_TOKEN})
     yield cluster
     cluster.stop()
@@ -80,3 +80,11 @@ def api() -> Iterator[Api]:
 @pytest.fixture
 def place(tmp_path: Path, api: Api) -> Place:
     return Place(tmp_path, api)
+
+
+@pytest.fixture
+def events(place: Place) -> Place:
+    """A table of 250 records in three pages, with a checkpoint."""
+    place.api.tables["events"] = records(1, 250)
+    place.table("events", checkpoint=True)
+    return place

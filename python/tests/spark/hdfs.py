@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 from cluster import FAST_START
-from place import CACHE
+from installed import CACHE
 
 JARS = CACHE / "hadoop"
 SERVER = "org.apache.hadoop.hdfs.server"

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-import pytest
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from scripted import PATIENCE, Api
 
-CACHE = Path(
-    os.environ.get("RESTMARK_TEST_CACHE")
-    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "restmark-test")
-)
 # Not the same: each process answers for itself.
 DRIVERS_TOKEN = "the-drivers-own-4711"
 EXECUTORS_TOKEN = "the-executors-own-0815"
@@ -70,12 +64,6 @@ class Place:
     def receipts(self) -> list[Path]:
         """Receipts that are left in the store."""
         return [path for path in (self.folder / "state").glob("*.receipts/**/*") if path.is_file()]
-
-
-def unavailable(reason: str) -> NoReturn:
-    """Skips with the reason, or fails where nothing may be skipped."""
-    (pytest.fail if os.environ.get("RESTMARK_FORBID_SKIPS") else pytest.skip)(reason)
-    raise AssertionError(reason)
 
 
 def eventually(holds: Callable[[], bool]) -> None:

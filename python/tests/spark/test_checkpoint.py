@@ -27,14 +27,6 @@ from scripted import Request
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
-@pytest.fixture
-def events(place: Place) -> Place:
-    """A table of 250 records in three pages, with a checkpoint."""
-    place.api.tables["events"] = records(1, 250)
-    place.table("events", checkpoint=True)
-    return place
-
-
 def written(df: DataFrame, path: Path) -> DataFrame:
     """Writes the rows, as a query that takes them all."""
     df.write.mode("overwrite").parquet(str(path))

@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 
 from restmark.spark import checkpointed
 
-from place import Place, at, records, unavailable
+from place import Place, at, records
 
 
 @pytest.fixture(scope="module")
 def hdfs() -> Iterator[Hdfs]:
     if reason := lacking():
-        unavailable(reason)
+        pytest.skip(reason)
     hdfs = Hdfs()
     yield hdfs
     hdfs.stop()

@@ -25,13 +25,6 @@ from place import Place, at, eventually, records
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
-@pytest.fixture
-def events(place: Place) -> Place:
-    place.api.tables["events"] = records(1, 250)
-    place.table("events", checkpoint=True)
-    return place
-
-
 class Stream:
     """A stream of a table into parquet files, started anew as often as a test likes."""
 
